@@ -1,0 +1,55 @@
+"""The files that ship beside the modules are found in a checkout and in a built wheel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from wgdsl.foundation import resources
+
+CHECKOUT = Path(__file__).parents[2]
+LIST = "from wgdsl.foundation.resources import *; print(grammar_path(), *schedule_files(), *example_program_files())"
+
+
+def shipped() -> list[Path]:
+    return [resources.grammar_path(), *resources.schedule_files(), *resources.example_program_files()]
+
+
+def test_a_checkout_has_the_grammar_schedules_and_programs():
+    assert all(path.is_file() and path.is_relative_to(CHECKOUT) for path in shipped())
+    assert resources.schedule_files() and resources.example_program_files()
+
+
+def test_an_unknown_kind_names_those_that_exist():
+    with pytest.raises(ValueError, match="grammar, schedules, examples"):
+        resources.resource("fonts")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(FileNotFoundError, match="no-such"):
+        resources.resource("schedules", "no-such.wg")
+
+
+@pytest.mark.slow
+def test_a_wheel_carries_the_same_files(tmp_path):
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, CHECKOUT], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
+    run = subprocess.run(
+        [sys.executable, "-c", LIST],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found = [Path(word) for word in run.stdout.split()]
+    assert all(path.is_relative_to(site) for path in found)
+    assert [p.name for p in found] == [p.name for p in shipped()]

@@ -1,0 +1,317 @@
+"""Typed values: what an AST expression means, and the arithmetic of that.
+
+In: values of operands.  Out: a value, folded where it is known. Three kinds: `bool`; `int`, exact, with a `poly` while it
+depends on indices and dims only; `real`. Int / and % floor; a real operand makes the whole operation real.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..diagnostics.analyse import LiteralRange, NotBuilt, TypeMismatch
+from ..foundation.dtypes import BOOL, DTYPES, F32, I32, DType
+from ..foundation.source import Span
+from ..program.expr import FALSE, TRUE, Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Logic, Select, conjunction
+from ..program.poly import Poly, floordiv, maximum, minimum, mod
+from .problems import refuse
+
+PHRASES = {"bool": "a truth value", "int": "an integer", "real": "a real number"}
+UNARY = [
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "tanh",
+    "sigmoid",
+    "sqrt",
+    "rsqrt",
+    "abs",
+    "rcp",
+    "erf",
+    "gelu",
+    "gelu_tanh",
+    "relu",
+    "silu",
+]  # functions of one real number; `abs` of an integer stays one
+EXTREMES = {"min": minimum, "max": maximum}
+CASTS = ("f32", "f16", "bf16", "e4m3", "e5m2", "i32")
+F32_MAX, F32_TINY = 3.4028235677973366e38, 7.006492321624085e-46  # what rounds to inf, and to 0, in f32
+
+
+@dataclass(frozen=True)
+class Value:
+    kind: str  # bool, int, real
+    expr: Expr
+    poly: Poly | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return {"bool": BOOL, "int": I32, "real": F32}[self.kind]
+
+    @property
+    def constant(self) -> float | int | bool | None:
+        """The number if it is known, else None."""
+        if self.poly is not None:
+            return self.poly.constant
+        return self.expr.value if isinstance(self.expr, Const) else None
+
+
+def integer(poly: int | Poly) -> Value:
+    poly = Poly.of(poly)
+    c = poly.constant
+    return Value("int", Const(value=c) if c is not None else IndexValue(poly=poly), poly)
+
+
+def real(expr: Expr | float) -> Value:
+    return Value("real", expr if isinstance(expr, Expr) else Const(value=float(expr)))
+
+
+def truth(expr: Expr | bool) -> Value:
+    return Value("bool", expr if isinstance(expr, Expr) else Const(value=expr))
+
+
+def of_constant(value: bool | int | float) -> Value:
+    if isinstance(value, bool):
+        return truth(value)
+    return integer(value) if isinstance(value, int) else real(value)
+
+
+def of_dtype(expr: Expr, dtype: DType) -> Value:
+    """The value of a stored element."""
+    return Value({"float": "real"}.get(dtype.kind, dtype.kind), expr)
+
+
+def literal(value: int | float, text: str, span: Span | None) -> Value:
+    """A number of the source; out of the range of f32 or of 32-bit integers it is refused."""
+    if isinstance(value, int):
+        if value > 2**31 - 1:
+            cure = f"write {text}.0 if a real number is meant"
+            refuse(LiteralRange(span=span, text=text or str(value), why="doesn't fit a 32-bit integer", cure=cure))
+        return integer(value)
+    if (math.isinf(value) and text.lstrip("-").lower() not in ("", "inf")) or F32_MAX <= abs(value) < math.inf:
+        cure = "write `inf` for infinity"
+        refuse(LiteralRange(span=span, text=text or str(value), why="is too large for f32", cure=cure))
+    if abs(value) < F32_TINY and (value or _has_digits(text)):
+        refuse(LiteralRange(span=span, text=text or str(value), why="is 0 in f32", cure="write `0.0`"))
+    return real(value)
+
+
+def _has_digits(text: str) -> bool:
+    """Whether a literal that parsed to zero has a digit other than 0 before its exponent."""
+    mantissa = text.lower().split("p")[0] if text.lower().startswith("0x") else text.lower().split("e")[0]
+    return any(c in "123456789abcdef" for c in mantissa.removeprefix("0x"))
+
+
+def expect(v: Value, kinds: str, what: str, span: Span | None, cure: str = "") -> Value:
+    """`v`, if its kind is among `kinds` (as in "int real"); else refused."""
+    if v.kind not in kinds.split():
+        wanted = "a number" if kinds == "int real" else " or ".join(PHRASES[k] for k in kinds.split())
+        refuse(TypeMismatch(span=span, what=what, expected=wanted, got=PHRASES[v.kind], cure=cure))
+    return v
+
+
+def as_real(v: Value) -> Expr:
+    """The expression as a real number: integer constants become floats."""
+    c = v.constant
+    return Const(value=float(c)) if c is not None and not isinstance(c, bool) else v.expr
+
+
+def as_poly(v: Value, what: str, span: Span | None) -> Poly:
+    """The integer polynomial of indices and dims, for accesses and extents."""
+    expect(v, "int", what, span)
+    if v.poly is None:
+        refuse(NotBuilt(span=span, what=f"{what} that depends on a tensor or a scalar input", cure=_GATHER))
+    return v.poly
+
+
+_GATHER = "accesses are integer expressions of indices, dims and options"
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+
+_FN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow"}
+_FOLD: dict[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "**": lambda a, b: a**b,
+}
+
+
+def arithmetic(op: str, a: Value, b: Value, span: Span | None) -> Value:
+    """op: + - * / % **."""
+    for v in (a, b):
+        expect(v, "int real", f"an operand of `{op}`", span, "write `select(condition, a, b)`" if v.kind == "bool" else "")
+    if a.kind == b.kind == "int":
+        return _integers(op, a, b, span)
+    if op == "%":
+        expect(a, "int", "an operand of `%`", span)
+        expect(b, "int", "an operand of `%`", span)
+    return real(_folded(op, as_real(a), as_real(b)))
+
+
+def _folded(op: str, a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Const) and isinstance(b, Const):
+        try:
+            result = _FOLD[op](a.value, b.value)
+            if not isinstance(result, complex):
+                return Const(value=result)
+        except (ZeroDivisionError, OverflowError):
+            pass  # IEEE gives inf or nan: left to the evaluation
+    return Apply(fn=_FN[op], args=(a, b))
+
+
+def _integers(op: str, a: Value, b: Value, span: Span | None) -> Value:
+    if op == "**":
+        return _power(a, b, span)
+    if a.poly is not None and b.poly is not None:
+        return integer(_polynomial(op, a.poly, b.poly, span))
+    if op in ("/", "%"):
+        refuse(NotBuilt(span=span, what=f"integer `{op}` of a tensor element", cure="convert with `f32(...)` to divide"))
+    return Value("int", Apply(fn=_FN[op], args=(a.expr, b.expr)))
+
+
+def _polynomial(op: str, a: Poly, b: Poly, span: Span | None) -> Poly:
+    if op in ("/", "%") and b.constant == 0:
+        refuse(TypeMismatch(span=span, what="an integer divisor", expected="other than 0", got="0"))
+    return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": lambda d: floordiv(a, d), "%": lambda d: mod(a, d)}[op](b)
+
+
+def _power(a: Value, b: Value, span: Span | None) -> Value:
+    exponent = b.constant
+    if a.poly is None or exponent is None:
+        refuse(NotBuilt(span=span, what="an integer power that isn't known at compile time", cure="write `2.0 ** x`"))
+    if exponent < 0:
+        return real(_folded("**", as_real(a), as_real(b)))
+    if exponent > 64:
+        refuse(LiteralRange(span=span, text=str(exponent), why="is too large for an integer power"))
+    result = Poly.of(1)
+    for _ in range(int(exponent)):
+        result = result * a.poly
+    return integer(result)
+
+
+def negative(v: Value, span: Span | None) -> Value:
+    expect(v, "int real", "the operand of `-`", span)
+    if v.poly is not None:
+        return integer(-v.poly)
+    if isinstance(v.expr, Const):
+        return real(-v.expr.value)
+    return Value(v.kind, Apply(fn="neg", args=(v.expr,)))
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def function(name: str, args: tuple[Value, ...], span: Span | None) -> Value:
+    """One of `UNARY` or `EXTREMES`, with the right number of arguments."""
+    for v in args:
+        expect(v, "int real", f"an argument of `{name}`", span)
+    if name in EXTREMES:
+        return _extreme(name, args)
+    if name == "abs" and args[0].kind == "int":
+        poly = args[0].poly
+        return integer(maximum(poly, -poly)) if poly is not None else Value("int", Apply(fn="abs", args=(args[0].expr,)))
+    return real(Apply(fn=name, args=(as_real(args[0]),)))
+
+
+def _extreme(name: str, args: tuple[Value, ...]) -> Value:
+    if all(v.poly is not None for v in args):
+        return integer(EXTREMES[name](*(v.poly for v in args if v.poly is not None)))
+    ints = all(v.kind == "int" for v in args)
+    out = args[0].expr if ints else as_real(args[0])
+    for v in args[1:]:
+        out = Apply(fn=name, args=(out, v.expr if ints else as_real(v)))
+    return Value("int" if ints else "real", out)
+
+
+def cast(name: str, v: Value, span: Span | None) -> Value:
+    expect(v, "int real", f"the argument of `{name}`", span)
+    if name == "i32":
+        return v if v.kind == "int" else Value("int", Cast(dtype=I32, arg=v.expr))
+    return real(Cast(dtype=DTYPES[name], arg=as_real(v)))
+
+
+def choose(cond: Value, a: Value, b: Value, span: Span | None) -> Value:
+    """`select` with a condition that isn't known."""
+    if (a.kind == "bool") != (b.kind == "bool"):
+        refuse(TypeMismatch(span=span, what="both branches of `select`", expected="of one kind", got="a mixture"))
+    if a.kind == b.kind:
+        return Value(a.kind, Select(cond=cond.expr, then=a.expr, other=b.expr))
+    return real(Select(cond=cond.expr, then=as_real(a), other=as_real(b)))
+
+
+# ---- truth -----------------------------------------------------------------------------------------------------------
+
+_CMP = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+
+
+def compare(op: str, a: Value, b: Value, span: Span | None) -> Value:
+    """One link of a chain. Integer polynomials give `poly >= 0`; anything else stays a comparison."""
+    if a.kind == b.kind == "bool" and a.constant is not None and b.constant is not None and op in ("==", "!="):
+        return truth((a.constant == b.constant) == (op == "=="))
+    for v in (a, b):
+        expect(v, "int real", f"an operand of `{op}`", span, "combine truth values with `and`, `or`, `not`")
+    if a.poly is not None and b.poly is not None:
+        return truth(_affine(op, a.poly, b.poly))
+    left, right = (a.expr, b.expr) if a.kind == b.kind == "int" else (as_real(a), as_real(b))
+    return truth(folded_cmp(Cmp(op=_CMP[op], left=left, right=right)))
+
+
+def folded_cmp(c: Cmp) -> Expr:
+    if isinstance(c.left, Const) and isinstance(c.right, Const):
+        return Const(value=COMPARE[c.op](c.left.value, c.right.value))
+    return c
+
+
+def nonnegative(p: Poly) -> Expr:
+    """The predicate `p >= 0`, folded if it is known."""
+    return Affine(poly=p) if p.constant is None else Const(value=p.constant >= 0)
+
+
+def _affine(op: str, a: Poly, b: Poly) -> Expr:
+    if op in ("<", ">"):
+        return nonnegative((b - a if op == "<" else a - b) - 1)
+    if op in ("<=", ">="):
+        return nonnegative(b - a if op == "<=" else a - b)
+    if op == "==":
+        return conjunction(nonnegative(a - b), nonnegative(b - a))
+    return disjunction(nonnegative(a - b - 1), nonnegative(b - a - 1))
+
+
+def disjunction(*parts: Expr) -> Expr:
+    """`or` of the parts, flattened, without FALSE and duplicates; TRUE if one is."""
+    flat: list[Expr] = []
+    for p in parts:
+        for q in p.args if isinstance(p, Logic) and p.op == "or" else (p,):
+            if q == TRUE:
+                return TRUE
+            if q != FALSE and q not in flat:
+                flat.append(q)
+    if not flat:
+        return FALSE
+    return flat[0] if len(flat) == 1 else Logic(op="or", args=tuple(flat))
+
+
+def negation(e: Expr) -> Expr:
+    """`not e`, moved inward to the integer comparisons; a comparison of reals keeps its `not` (NaN)."""
+    if isinstance(e, Const):
+        return Const(value=not e.value)
+    if isinstance(e, Affine):
+        return Affine(poly=-e.poly - 1)
+    if isinstance(e, Logic) and e.op == "not":
+        return e.args[0]
+    if isinstance(e, Logic):
+        return (disjunction if e.op == "and" else conjunction)(*(negation(a) for a in e.args))
+    return Logic(op="not", args=(e,))

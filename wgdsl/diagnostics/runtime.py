@@ -1,0 +1,486 @@
+"""WG06xx: a call whose arguments don't fit the kernel, or a request that names what isn't there.
+
+Texts speak of arguments by their names in the program, and say what was given, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+from .model import Problem
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    return "there are: " + ", ".join(f"`{k}`" for k in known) if known else "there is none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongRank(Problem):
+    code: ClassVar[str] = "WG0601"
+    doc: ClassVar[str] = "An array has as many axes as its declaration: `in Q: T[B, M, H, D]` takes four."
+    name: str
+    declared: tuple[str, ...]
+    got: tuple[int, ...]
+
+    def title(self) -> str:
+        return f"`{self.name}` has {len(self.got)} axes, but the program declares {len(self.declared)}"
+
+    def notes(self) -> tuple[str, ...]:
+        return (f"got shape {list(self.got)}", f"expected [{', '.join(self.declared)}]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongDType(Problem):
+    code: ClassVar[str] = "WG0602"
+    doc: ClassVar[str] = "Elements are never converted silently: an array has the type that the kernel was compiled for."
+    name: str
+    got: str
+    expected: str
+    type_name: str = ""  # the program's name for it, if it is a choice
+
+    def title(self) -> str:
+        return f"`{self.name}` has elements of {self.got}, but the kernel takes {self.expected}"
+
+    def help(self) -> str:
+        if self.type_name:
+            return f"convert it, or compile with types={{'{self.type_name}': '{self.got}'}} if the program allows that"
+        return f"convert it to {self.expected}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongDevice(Problem):
+    code: ClassVar[str] = "WG0603"
+    doc: ClassVar[str] = "All arrays of a call lie on one device."
+    name: str
+    got: str
+    other: str = ""
+    expected: str = ""
+
+    def title(self) -> str:
+        if self.other:
+            return f"`{self.name}` is on {self.got}, but `{self.other}` is on {self.expected}"
+        return f"`{self.name}` is on {self.got}, but a launch takes arrays on a GPU"
+
+    def help(self) -> str:
+        if self.other:
+            return f"move one of them: all arrays of a call lie on one device (`{self.name}.to('{self.expected}')`)"
+        return f"move it (`{self.name}.cuda()`), or run in the simulator with device='sim'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimsDisagree(Problem):
+    code: ClassVar[str] = "WG0604"
+    doc: ClassVar[str] = "A dim has one value in a call, wherever it occurs."
+    dim: str
+    value: int
+    where: str
+    other: int
+    other_where: str
+
+    def title(self) -> str:
+        return f"{self.dim} is {self.value} from {self.where} but {self.other} from {self.other_where}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoWholeRatio(Problem):
+    code: ClassVar[str] = "WG0605"
+    doc: ClassVar[str] = "Of `dims H = G * R` a call gives H and G: R = H / G must be a whole number."
+    dim: str
+    formula: str
+    total: int
+    where: str
+    known: str
+    by: int
+
+    def title(self) -> str:
+        return f"no whole {self.dim} makes {self.formula} = {self.total} ({self.where}) with {self.known}"
+
+    def help(self) -> str:
+        return f"{self.total} has to be a multiple of {self.by}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedDim(Problem):
+    code: ClassVar[str] = "WG0606"
+    doc: ClassVar[str] = "A dim that was fixed at compile time has that value in every call."
+    dim: str
+    value: int
+    got: int
+    where: str
+
+    def title(self) -> str:
+        return f"{self.dim} is {self.got} from {self.where}, but the kernel was compiled for {self.dim} = {self.value}"
+
+    def help(self) -> str:
+        return f"compile another one with dims={{'{self.dim}': {self.got}}}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedExtent(Problem):
+    code: ClassVar[str] = "WG0624"
+    doc: ClassVar[str] = "An extent that was fixed at compile time is the same in every call."
+    where: str
+    got: int
+    expected: int
+    dims: tuple[str, ...] = ()  # fixed dims with that value: one of them is meant
+
+    def title(self) -> str:
+        return f"{self.where} has {self.got} elements, but the kernel was compiled for {self.expected}"
+
+    def help(self) -> str:
+        if not self.dims:
+            return ""
+        return "compile another one with " + " or ".join(f"dims={{'{d}': {self.got}}}" for d in self.dims)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerStride(Problem):
+    code: ClassVar[str] = "WG0607"
+    doc: ClassVar[str] = "A bulk copy (TMA) moves neighbours: the elements along the innermost axis of its box lie side by side."
+    name: str
+    axis: int
+    stride: int
+
+    def title(self) -> str:
+        return f"`{self.name}` has stride {self.stride} along axis {self.axis}, which must be 1"
+
+    def help(self) -> str:
+        return f"pass a contiguous copy: `{self.name}.contiguous()` (torch) or `numpy.ascontiguousarray({self.name})`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrideRule(Problem):
+    code: ClassVar[str] = "WG0608"
+    doc: ClassVar[str] = "A tensor map (TMA) takes strides that are multiples of 16 bytes, positive and below 2^40."
+    name: str
+    axis: int
+    nbytes: int
+
+    def title(self) -> str:
+        why = "which must be a multiple of 16 bytes" if self.nbytes > 0 else "which must be positive"
+        return f"the stride of `{self.name}` along axis {self.axis} is {self.nbytes} bytes, {why}"
+
+    def notes(self) -> tuple[str, ...]:
+        return ("the rule is that of the copy engine's tensor maps (TMA)",)
+
+    def help(self) -> str:
+        if self.nbytes <= 0:
+            return f"pass a contiguous copy of `{self.name}`"
+        up = -(-self.nbytes // 16) * 16
+        return f"pad the rows to {up} bytes, or pass a view of a buffer that is padded so"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRule(Problem):
+    code: ClassVar[str] = "WG0609"
+    doc: ClassVar[str] = "A tensor map (TMA) starts at an address that is a multiple of 16 bytes; other accesses at one of the element."
+    name: str
+    off: int
+    multiple: int = 16
+
+    def title(self) -> str:
+        return f"`{self.name}` starts {self.off} bytes past a multiple of {self.multiple}, where it has to start"
+
+    def help(self) -> str:
+        return f"pass a copy (`{self.name}.clone()`), or cut the view at a multiple of {self.multiple} bytes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlappingOutput(Problem):
+    code: ClassVar[str] = "WG0610"
+    doc: ClassVar[str] = "Every element of an output has a place of its own: no stride of 0 along an axis of more than one element."
+    name: str
+    axis: int
+
+    def title(self) -> str:
+        return f"output `{self.name}` has stride 0 along axis {self.axis}: its elements share memory"
+
+    def help(self) -> str:
+        return "pass an array that isn't a broadcast view"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeedsGrad(Problem):
+    code: ClassVar[str] = "WG0611"
+    doc: ClassVar[str] = "Kernels have no backward pass, and an output that silently left the autograd graph would be a trap."
+    name: str
+
+    def title(self) -> str:
+        return f"`{self.name}` requires a gradient, which this kernel can't give"
+
+    def help(self) -> str:
+        return f"call it under `torch.no_grad()`, or pass `{self.name}.detach()`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingArgument(Problem):
+    code: ClassVar[str] = "WG0612"
+    doc: ClassVar[str] = "Every input without a default is given, by name or in the order of declaration."
+    name: str
+    signature: str
+
+    def title(self) -> str:
+        return f"argument `{self.name}` is missing"
+
+    def help(self) -> str:
+        return f"the call is {self.signature}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownArgument(Problem):
+    code: ClassVar[str] = "WG0613"
+    doc: ClassVar[str] = "Arguments are the program's inputs, its scalars, and the dims that are in no shape; outputs go into `out`."
+    name: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"the program has no argument `{self.name}`"
+
+    def help(self) -> str:
+        return _near(self.name, self.known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadScalar(Problem):
+    code: ClassVar[str] = "WG0614"
+    doc: ClassVar[str] = "A scalar is a number (or an array of rank 0 on the host) in the range of its declared type."
+    name: str
+    got: str
+    expected: str
+    cure: str = ""
+
+    def title(self) -> str:
+        return f"`{self.name}` is {self.got}, but the kernel takes {self.expected}"
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequireFails(Problem):
+    code: ClassVar[str] = "WG0615"
+    doc: ClassVar[str] = "A call satisfies every `require` of the program."
+    condition: str
+    values: Mapping[str, object]
+
+    def title(self) -> str:
+        return f"the call breaks `require {self.condition}`"
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{name} is {value}" for name, value in self.values.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class NegativeStride(Problem):
+    code: ClassVar[str] = "WG0616"
+    doc: ClassVar[str] = "Kernels walk forward: no stride is negative."
+    name: str
+    axis: int
+    stride: int
+
+    def title(self) -> str:
+        return f"`{self.name}` has stride {self.stride} along axis {self.axis}: it runs backward"
+
+    def help(self) -> str:
+        return f"pass a copy: `numpy.ascontiguousarray({self.name})`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotAnArray(Problem):
+    code: ClassVar[str] = "WG0617"
+    doc: ClassVar[str] = "Tensors come as torch, CuPy, JAX (DLPack) or NumPy arrays, dense and strided."
+    name: str
+    got: str
+
+    def title(self) -> str:
+        return f"`{self.name}` is {self.got}, not an array that a kernel can read"
+
+    def help(self) -> str:
+        return "pass a dense torch, CuPy, JAX or NumPy array"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridTooLarge(Problem):
+    code: ClassVar[str] = "WG0618"
+    doc: ClassVar[str] = "A plain grid has at most 2147483647 work items."
+    total: int
+    axes: tuple[str, ...]
+    limit: int = 2**31 - 1
+
+    def title(self) -> str:
+        return f"the grid has {self.total} work items, more than {self.limit}"
+
+    def notes(self) -> tuple[str, ...]:
+        return ("its axes: " + ", ".join(self.axes),)
+
+    def help(self) -> str:
+        return "split the call along one of them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimNotGiven(Problem):
+    code: ClassVar[str] = "WG0619"
+    doc: ClassVar[str] = "A dim that no shape determines is a parameter of the call."
+    dim: str
+
+    def title(self) -> str:
+        return f"nothing in the call determines {self.dim}"
+
+    def help(self) -> str:
+        return f"pass it: `kernel(..., {self.dim}=...)`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimTooLarge(Problem):
+    code: ClassVar[str] = "WG0620"
+    doc: ClassVar[str] = "Dims and indices are 32-bit; strides and offsets are 64-bit."
+    dim: str
+    value: int
+
+    def title(self) -> str:
+        return f"{self.dim} is {self.value}, which is outside 0 .. {2**31 - 1}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRefused(Problem):
+    code: ClassVar[str] = "WG0621"
+    doc: ClassVar[str] = "The driver refused a tensor map for which every known rule holds."
+    name: str
+    code_name: str
+    what: str
+
+    def title(self) -> str:
+        return f"the driver refuses a tensor map of `{self.name}` ({self.code_name})"
+
+    def notes(self) -> tuple[str, ...]:
+        return (self.what,)
+
+    def help(self) -> str:
+        return f"pass a contiguous copy of `{self.name}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongGpu(Problem):
+    code: ClassVar[str] = "WG0622"
+    doc: ClassVar[str] = "A kernel runs on the architecture it was compiled for; sm_90a code runs on compute capability 9.0 only."
+    target: str
+    device: str
+    has: str
+
+    def title(self) -> str:
+        return f"the kernel was compiled for {self.target}, but {self.device} is {self.has}"
+
+    def help(self) -> str:
+        return "choose a schedule for that architecture, or run in the simulator with device='sim'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOnlyOutput(Problem):
+    code: ClassVar[str] = "WG0623"
+    doc: ClassVar[str] = "An output is written in place."
+    name: str
+
+    def title(self) -> str:
+        return f"output `{self.name}` is read-only"
+
+    def help(self) -> str:
+        return "leave it out: the call allocates and returns it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownProgram(Problem):
+    code: ClassVar[str] = "WG0650"
+    doc: ClassVar[str] = "A file that holds several programs needs `program=`; a file without one can't be compiled."
+    name: str
+    known: tuple[str, ...]
+    path: str = ""
+
+    def title(self) -> str:
+        if not self.known:
+            return f"{self.path or 'the text'} holds no program"
+        if not self.name:
+            return f"{self.path or 'the text'} holds {len(self.known)} programs: say which"
+        return f"no program is called `{self.name}`"
+
+    def help(self) -> str:
+        if self.known and not self.name:
+            return "give program= one of " + ", ".join(f"`{k}`" for k in self.known) + " (`--program` on the command line)"
+        return _near(self.name, self.known) if self.known else "a program begins with `program NAME {`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownSchedule(Problem):
+    code: ClassVar[str] = "WG0651"
+    doc: ClassVar[str] = "A schedule is one of the program's file, one of the shipped ones for that program, or a `.wg` file or text."
+    name: str
+    program: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        if not self.name:
+            return f"there is no schedule for program `{self.program}`"
+        return f"no schedule for program `{self.program}` is called `{self.name}`"
+
+    def help(self) -> str:
+        return _near(self.name, self.known) if self.known else f"write `schedule NAME for {self.program} on sm_90a {{ ... }}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetMismatch(Problem):
+    code: ClassVar[str] = "WG0652"
+    doc: ClassVar[str] = "A schedule is written for one target. Targets are spelled `sm_90a`; `auto` is the GPU of this machine."
+    target: str
+    schedule: str
+    needs: str
+
+    def title(self) -> str:
+        return f"schedule `{self.schedule}` is written for {self.needs}, not {self.target}"
+
+    def help(self) -> str:
+        return f"compile for {self.needs}, or choose a schedule for {self.target}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownTarget(Problem):
+    code: ClassVar[str] = "WG0653"
+    doc: ClassVar[str] = "Targets are spelled as NVIDIA spells architectures, with the `a` where their own instructions are used."
+    target: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"`{self.target}` is not a target that wgdsl can emit"
+
+    def help(self) -> str:
+        return _near(self.target, self.known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownSetting(Problem):
+    code: ClassVar[str] = "WG0654"
+    doc: ClassVar[str] = "`--set` takes options, dims and types of the program, `NAME=VALUE` each."
+    text: str
+    known: tuple[str, ...] = ()
+    why: str = ""
+
+    def title(self) -> str:
+        return self.why or f"the program has no option, dim or type `{self.text}`"
+
+    def help(self) -> str:
+        return _near(self.text.partition("=")[0], self.known) if self.known else "write NAME=VALUE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CantRead(Problem):
+    code: ClassVar[str] = "WG0655"
+    doc: ClassVar[str] = "Sources are UTF-8 text files that can be read."
+    path: str
+    why: str
+
+    def title(self) -> str:
+        return f"can't read {self.path}: {self.why}"

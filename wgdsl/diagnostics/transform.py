@@ -1,0 +1,65 @@
+"""WG03xx: a program that can't be brought into streamed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .model import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamAxisUnknown(Problem):
+    code: ClassVar[str] = "WG0301"
+    doc: ClassVar[str] = "`stream j` names an index over which the program reduces."
+    axis: str
+    reduced: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"nothing reduces over `{self.axis}`"
+
+    def label(self) -> str:
+        return "this index can't be streamed"
+
+    def help(self) -> str:
+        if not self.reduced:
+            return "the program reduces over no index"
+        return "the program reduces over " + ", ".join(f"`{a}`" for a in self.reduced)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotSeparable(Problem):
+    code: ClassVar[str] = "WG0302"
+    doc: ClassVar[str] = (
+        "A reduction along the streamed axis may use earlier reductions along it only as a factor: each summand is "
+        "f(earlier results) * g(this element), because the old content is corrected by f(new) / f(old) when they move."
+    )
+    name: str
+    chain: tuple[str, ...]
+    summand: str
+
+    def title(self) -> str:
+        return f"`{self.name}` can't be computed in one pass"
+
+    def label(self) -> str:
+        return "this reduction uses earlier results in a way that can't be corrected later"
+
+    def notes(self) -> tuple[str, ...]:
+        return (f"it depends on {' -> '.join(self.chain)} along the same axis", f"its summand is {self.summand}")
+
+    def help(self) -> str:
+        return "write the summand as f(earlier results) * g(this element), or compute the earlier result in its own kernel"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotStreamable(Problem):
+    code: ClassVar[str] = "WG0303"
+    doc: ClassVar[str] = "Statements between the streamed reductions and the outputs must fit one pass over the axis."
+    name: str
+    why: str
+
+    def title(self) -> str:
+        return f"`{self.name}` doesn't fit a single pass: {self.why}"
+
+    def help(self) -> str:
+        return "not yet supported in one kernel; split the program"

@@ -1,0 +1,164 @@
+"""Lowerings of what steers a role: items, loops, branches, names, registers, ring positions."""
+
+from __future__ import annotations
+
+from ..diagnostics.model import InternalError
+from ..program.expr import Affine, Const, Expr, Logic, Scalar
+from ..program.poly import Poly
+from ..roles.model import Advance, Elect, GridAxis, If, Items, Let, Loop, Registers
+from .context import RoleContext, grid_symbol
+from .identifiers import identifier
+from .integers import PRIMARY, SUM, Integers
+from .lowering import lowers
+from .writer import bare
+
+
+def condition(ctx: RoleContext, e: Expr) -> str:
+    """A uniform condition as C++."""
+    if isinstance(e, Const):
+        return "true" if e.value else "false"
+    if isinstance(e, Scalar):
+        return ctx.scope.get("scalar", e.name)
+    if isinstance(e, Affine):
+        return at_least_zero(ctx, e.poly)
+    if isinstance(e, Logic) and e.op == "not":
+        return f"!({condition(ctx, e.args[0])})"
+    if isinstance(e, Logic):
+        sign = {"and": " && ", "or": " || "}[e.op]
+        return sign.join(f"({condition(ctx, a)})" if isinstance(a, Logic) else condition(ctx, a) for a in e.args)
+    raise InternalError(f"{type(e).__name__} is no uniform condition: {e}")
+
+
+def refusal(ctx: RoleContext, e: Expr) -> str:
+    """The opposite of a uniform condition."""
+    if isinstance(e, Const):
+        return "false" if e.value else "true"
+    if isinstance(e, Affine):
+        return at_least_zero(ctx, -e.poly - 1)
+    return f"!({condition(ctx, e)})"
+
+
+def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> str:
+    """`p >= 0`, with what is negative on the other side."""
+    ints = ints or ctx.ints
+    number = dict(p.terms).get((), 0)
+    strict = int(number == -1)  # a - b - 1 >= 0 is a > b
+    p = p + strict
+    plus = Poly(tuple((m, c) for m, c in p.terms if c > 0))
+    minus = Poly(tuple((m, -c) for m, c in p.terms if c < 0))
+    if minus.constant is not None:
+        return f"{ints.text(plus, SUM)} {'>' if strict else '>='} {ints.text(minus, SUM)}"
+    return f"{ints.text(minus, SUM)} {'<' if strict else '<='} {ints.text(plus, SUM)}"
+
+
+@lowers(Items)
+def items(ctx: RoleContext, step: Items) -> None:
+    grid = ctx.kernel.grid
+    if not grid.persistent:
+        ctx.out.line("const int item = blockIdx.x;")
+        _decode(ctx, grid.axes, _counts(ctx, grid.axes, 1))
+        ctx.steps(step.body)
+        return
+    counts = _counts(ctx, grid.axes, 0)
+    ctx.out.line(f"const int total = {' * '.join(c for c in counts if c != '1') or '1'};")
+    ctx.out.unroll(1)
+    with ctx.block("for (int item = blockIdx.x; item < total; item += gridDim.x)"):
+        _decode(ctx, grid.axes, counts)
+        ctx.steps(step.body)
+
+
+def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[str]:
+    """How many blocks each axis has, as a name or a number; none is declared for the axes before `since`."""
+    out = []
+    for k, axis in enumerate(axes):
+        text = ctx.text(axis.blocks, PRIMARY)
+        if k >= since and axis.blocks.constant is None and axis.blocks.bare is None:
+            name = ctx.names().fresh(identifier(f"{axis.index}_blocks"))
+            ctx.out.line(f"const int {name} = {bare(text)};")
+            text = name
+        out.append(text)
+    return out
+
+
+def _decode(ctx: RoleContext, axes: tuple[GridAxis, ...], counts: list[str]) -> None:
+    """Bind the grid indices: the last axis runs fastest. Item numbers are not negative, so `/` and `%` floor."""
+    rest = "item"
+    for k in range(len(axes) - 1, -1, -1):
+        axis, count = axes[k], counts[k]
+        last = all(c == "1" for c in counts[:k])
+        block = "0" if count == "1" else rest if last else f"{rest} % {count}"
+        name = ctx.bind(grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
+        ctx.out.line(f"const int {name} = {block if axis.tile == 1 or block == '0' else f'{block} * {axis.tile}'};")
+        if count == "1" or last:
+            continue
+        rest = f"{rest} / {count}"
+        if sum(c != "1" for c in counts[:k]) > 1:
+            name = ctx.names().fresh("rest")
+            ctx.out.line(f"const int {name} = {rest};")
+            rest = name
+
+
+@lowers(Let)
+def let(ctx: RoleContext, step: Let) -> None:
+    text, natural = ctx.text(step.value), ctx.ints.is_natural(step.value)
+    ctx.out.line(f"const int {ctx.bind(step.name, natural)} = {text};")
+
+
+@lowers(Loop)
+def loop(ctx: RoleContext, step: Loop) -> None:
+    if step.mask:
+        ctx.out.comment(f"mask: {step.mask}")
+    start, stop = ctx.text(step.start), ctx.text(step.stop)
+    natural = ctx.ints.is_natural(step.start)
+    outer = ctx.ints
+    name = ctx.bind(step.var, natural)
+    ctx.out.unroll(1)
+    with ctx.block(f"for (int {name} = {start}; {name} < {stop}; ++{name})"):
+        ctx.steps(step.body)
+    ctx.ints = outer
+    ctx.out.forget_step()
+
+
+@lowers(If)
+def branch(ctx: RoleContext, step: If) -> None:
+    with ctx.block(f"if ({condition(ctx, step.cond)})"):
+        ctx.steps(step.then)
+    if step.other:
+        with ctx.block("else"):
+            ctx.steps(step.other)
+    ctx.out.forget_step()
+
+
+@lowers(Elect)
+def elect(ctx: RoleContext, step: Elect) -> None:
+    if ctx.elected:
+        ctx.steps(step.body)
+        return
+    ctx.elected = True
+    with ctx.block(f"if ({ctx.thread()} == 0)"):
+        ctx.steps(step.body)
+    ctx.elected = False
+
+
+@lowers(Registers)
+def registers(ctx: RoleContext, step: Registers) -> None:
+    ctx.need_all_threads(step)
+    name = {"inc": "setmaxnreg_inc", "dec": "setmaxnreg_dec"}[step.direction]
+    ctx.out.line(f"{ctx.ptx(name)}<{step.count}>();")
+
+
+@lowers(Advance)
+def advance(ctx: RoleContext, step: Advance) -> None:
+    ring = ctx.kernel.ring(step.ring)
+    stage, phase = ctx.stage_name(ring.name), ctx.phase_name(ring.name)
+    ctx.forget_slots(ring.name)
+    if ring.stages == 1:
+        if ctx.has_phase(ring):
+            ctx.out.line(f"{phase} ^= 1;")
+        return
+    if not ctx.has_phase(ring):
+        ctx.out.line(f"{stage} = {stage} == {ring.stages - 1} ? 0 : {stage} + 1;")
+        return
+    with ctx.out.block(f"if (++{stage} == {ring.stages})"):
+        ctx.out.line(f"{stage} = 0;")
+        ctx.out.line(f"{phase} ^= 1;")

@@ -1,0 +1,24 @@
+"""Lowerings of tensor copies."""
+
+from __future__ import annotations
+
+from ..roles.model import Tma, TmaStore
+from .context import RoleContext
+from .lowering import lowers
+
+
+@lowers(Tma)
+def tma(ctx: RoleContext, step: Tma) -> None:
+    to = ctx.tile_address(ctx.kernel.buffer(step.buffer), step.part, step.slot, step.panel)
+    bar = ctx.barrier_address(ctx.kernel.barrier(step.barrier), step.barrier_part, step.slot)
+    coords = ", ".join(ctx.text(c) for c in step.coords)
+    call = ctx.ptx("tma_load", len(step.coords))
+    ctx.out.line(f"{call}({to}, {ctx.scope.get('map', step.map)}, {coords}, {bar});")
+
+
+@lowers(TmaStore)
+def tma_store(ctx: RoleContext, step: TmaStore) -> None:
+    source = ctx.tile_address(ctx.kernel.buffer(step.buffer), step.part, step.slot, step.panel)
+    coords = ", ".join(ctx.text(c) for c in step.coords)
+    call = ctx.ptx("tma_store", len(step.coords))
+    ctx.out.line(f"{call}({ctx.scope.get('map', step.map)}, {coords}, {source});")

@@ -1,0 +1,227 @@
+"""The text of one kernel: wrappers, parameters, barriers, one branch per role."""
+
+from __future__ import annotations
+
+from ..diagnostics.model import InternalError
+from ..roles.model import Kernel, Param, Registers, Role, RoleProgram, Step, walk
+from ..targets.mbarrier import MBARRIER
+from ..targets.sm_90a import SM_90A
+from . import compute, control, copies, products, stores, sync  # noqa: F401  (they register their lowerings)
+from .context import KernelContext, RoleContext, stride_key
+from .lowering import require_lowerings
+from .writer import Writer
+
+# A launch asks for `shared_bytes` and this much more: the kernel aligns its base by hand.
+SHARED_SLACK = SM_90A.shared_slack
+
+
+def emit(kernel: Kernel, *, lines: bool = True) -> str:
+    """CUDA C++ of one kernel for NVRTC, without headers. `lines`: name the `.wg` lines with `#line`.
+
+    Raises InternalError for a role program that the target's lowerings cannot print.
+    """
+    require_lowerings(kernel)
+    shared = KernelContext(kernel)
+    branched = _is_branched(kernel)
+    roles = [_Role(shared, r, lines, 2 if branched else 1) for r in sorted(kernel.roles, key=lambda r: r.first)]
+    body = Writer(depth=1, lines=lines)
+    _prologue(body, shared, roles)
+    _branches(body, kernel, roles)
+    out = Writer()
+    _header(out, shared)
+    _signature(out, shared)
+    out.take(body)
+    out.line("}")
+    return out.text()
+
+
+def emit_program(program: RoleProgram, *, lines: bool = True) -> dict[str, str]:
+    """Kernel name -> CUDA C++ text, in launch order."""
+    return {k.name: emit(k, lines=lines) for k in program.kernels}
+
+
+def entry_name(kernel: Kernel) -> str:
+    """The C name of the kernel's `extern "C"` function."""
+    return KernelContext(kernel).scope.get("kernel", kernel.name)
+
+
+class _Role:
+    """One role, printed: its own lines first, then what they turned out to need."""
+
+    def __init__(self, shared: KernelContext, role: Role, lines: bool, depth: int):
+        self.role = role
+        self.ctx = RoleContext(shared, role, lines)
+        self.first, rest = _leading_registers(role.steps)
+        ctx = self.ctx
+        ctx.elected = False
+        self.registers = Writer(depth, lines)
+        ctx.out = self.registers
+        ctx.steps(self.first)
+        self.body = ctx.out = Writer(depth, lines)
+        ctx.elected = role.elected
+        if role.elected:
+            with ctx.block(f"if ({ctx.thread()} == 0)"):
+                ctx.steps(rest)
+        else:
+            ctx.steps(rest)
+
+    def write(self, out: Writer) -> None:
+        out.take(self.registers)
+        for row in self._declarations():
+            out.line(row)
+        out.take(self.body)
+
+    def _declarations(self) -> list[str]:
+        ctx, rows = self.ctx, []
+        if self.role.count > 1:
+            rows.append(f"const int {ctx.scope.get('own', 'wg')} = warpgroup - {self.role.first};")
+        rows.extend(ctx.head.values())
+        for ring in ctx.kernel.rings:
+            names = []
+            if ctx.has_stage(ring):
+                names.append(f"{ctx.stage_name(ring.name)} = 0")
+            if ctx.has_phase(ring):
+                names.append(f"{ctx.phase_name(ring.name)} = 0")
+            if names:
+                rows.append(f"int {', '.join(names)};")
+        for v in sorted(ctx.kernel.values, key=lambda v: v.over is not None):
+            if v.role == self.role.name:
+                kind = "unsigned" if v.kind == "operand" else "float"
+                name = ctx.scope.get("value", v.name)
+                if v.over is None:
+                    rows.append(f"{kind} {name}[{v.length}];")
+                else:
+                    rows.append(f"{kind} (&{name})[{v.length}] = {ctx.scope.get('value', v.over)};")
+        return rows
+
+
+def _leading_registers(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The setmaxnreg steps, which every thread of the warpgroup runs, and the rest."""
+    count = next((k for k, s in enumerate(steps) if not isinstance(s, Registers)), len(steps))
+    return steps[:count], steps[count:]
+
+
+def _header(out: Writer, shared: KernelContext) -> None:
+    kernel = shared.kernel
+    out.comment(f"{kernel.name}: program {kernel.program}, schedule {kernel.schedule}, target {kernel.target}")
+    registers = ", ".join(f"{r.name} {r.count} x 128 threads" for r in kernel.roles)
+    out.comment(f"{kernel.threads} threads ({registers}), {kernel.shared_bytes} + {SHARED_SLACK} bytes of shared memory")
+    out.line()
+    if kernel.maps:
+        out.line("struct alignas(64) TMap { unsigned long long v[16]; };")
+        out.line()
+    if shared.functions:
+        out.line("namespace ptx {")
+        for f in shared.functions.values():
+            for row in f.lines:
+                out.line(row)
+        out.line("}  // namespace ptx")
+        out.line()
+
+
+def _signature(out: Writer, shared: KernelContext) -> None:
+    kernel = shared.kernel
+    out.line(f'extern "C" __global__ void __launch_bounds__({kernel.threads}, 1)')
+    params = [_parameter(shared, p) for p in kernel.params]
+    name = shared.scope.get("kernel", kernel.name)
+    rows, current = [], f"{name}("
+    for k, p in enumerate(params):
+        piece = p + (", " if k < len(params) - 1 else "")
+        if len(current) + len(piece) > 112:
+            rows.append(current.rstrip())
+            current = "    "
+        current += piece
+    rows.append(current + ") {")
+    for row in rows:
+        out.line(row)
+
+
+def _parameter(shared: KernelContext, p: Param) -> str:
+    scope = shared.scope
+    if p.kind == "map":
+        return f"const __grid_constant__ TMap {scope.get('map', p.name)}"
+    if p.kind == "pointer":
+        tensor = shared.kernel.tensor(p.tensor or p.name)
+        kind = f"{tensor.dtype.cuda}*" if tensor.written else f"const {tensor.dtype.cuda}* __restrict__"
+        return f"{kind} {scope.get('pointer', tensor.name)}"
+    if p.kind == "stride":
+        return f"long long {scope.get('stride', stride_key(p.tensor, p.axis))}"
+    if p.kind == "dim":
+        return f"int {scope.get('int', p.name)}"
+    if p.kind == "scalar":
+        return f"float {scope.get('scalar', p.name)}"
+    if p.kind == "flag":
+        return f"int {scope.get('scalar', p.name)}"
+    raise InternalError(f"no C++ for a parameter of kind {p.kind!r}")
+
+
+def _prologue(out: Writer, shared: KernelContext, roles: list[_Role]) -> None:
+    """Addresses, barriers, and which warpgroup this is."""
+    kernel, scope = shared.kernel, shared.scope
+    if kernel.shared_bytes:
+        address = shared.ptx("shared_address")
+        out.line("extern __shared__ char shared_raw[];")
+        slack = SM_90A.shared_alignment - 1
+        out.line(f"const unsigned smem = ({address}(shared_raw) + {slack}) & ~{slack}u;")
+    used = set().union(*(r.ctx.used_buffers for r in roles))
+    for b in kernel.buffers:
+        if b.name in used:
+            shape = f"{b.stages} x " * (b.stages > 1) + f"{b.parts} x " * (b.parts > 1) + f"{b.rows} x {b.cols} {b.dtype}"
+            swizzle = f"{b.swizzle}-byte swizzle" if b.swizzle else "no swizzle"
+            over = f", over {b.over}" if b.over else ""
+            out.line(f"const unsigned {scope.get('buffer', b.name)} = {_at(b.offset)};  // {shape}, {swizzle}{over}")
+    for b in kernel.barriers:
+        shape = f"{b.parts} x " * (b.parts > 1) + f"{b.stages} mbarrier" + "s" * (b.stages * b.parts > 1)
+        out.line(f"const unsigned {scope.get('barrier', b.name)} = {_at(b.offset)};  // {shape}, arrivals a phase: {b.count}")
+    _start(out, shared)
+    if len(roles) > 1 or any(r.role.count > 1 for r in roles):
+        # the shuffle tells the compiler that a warp agrees on it
+        out.line("const int warpgroup = __shfl_sync(~0u, threadIdx.x >> 7, 0);")
+    out.line()
+
+
+def _at(offset: int) -> str:
+    return f"smem + {offset}" if offset else "smem"
+
+
+def _start(out: Writer, shared: KernelContext) -> None:
+    kernel, scope = shared.kernel, shared.scope
+    used_maps = {s.map for r in kernel.roles for s in walk(r.steps) if hasattr(s, "map")}
+    if not kernel.barriers and not used_maps:
+        return
+    with out.block("if (threadIdx.x == 0)"):
+        for m in kernel.maps:
+            if m.name in used_maps:
+                out.line(f"{shared.ptx('prefetch')}({scope.get('map', m.name)});")
+        for b in kernel.barriers:
+            name, count = scope.get("barrier", b.name), b.parts * b.stages
+            if count == 1:
+                out.line(f"{shared.ptx('mbarrier_init')}({name}, {b.count});")
+            else:
+                call = f"{shared.ptx('mbarrier_init')}({name} + {MBARRIER.nbytes} * k, {b.count});"
+                out.line(f"for (int k = 0; k < {count}; ++k) {call}")
+        if kernel.barriers:
+            out.line(f"{shared.ptx('fence_mbarrier_init')}();")
+    if kernel.barriers:
+        out.line("__syncthreads();")
+
+
+def _is_branched(kernel: Kernel) -> bool:
+    """Whether not every thread runs the one role."""
+    return len(kernel.roles) != 1 or kernel.roles[0].count * 128 != kernel.threads
+
+
+def _branches(out: Writer, kernel: Kernel, roles: list[_Role]) -> None:
+    if not _is_branched(kernel):
+        roles[0].write(out)
+        return
+    for k, r in enumerate(roles):
+        last = r.role.first + r.role.count
+        head = f"if (warpgroup < {last})" if r.role.count > 1 or r.role.first else "if (warpgroup == 0)"
+        if r.role.first != (roles[k - 1].role.first + roles[k - 1].role.count if k else 0):
+            head = f"if (warpgroup >= {r.role.first} && warpgroup < {last})"
+        if k:
+            head = "else " + ("" if last * 128 == kernel.threads else head)
+        with out.block(head.rstrip()):
+            out.comment(f"role {r.role.name}" + (" (one thread)" if r.role.elected else ""))
+            r.write(out)

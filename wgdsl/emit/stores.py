@@ -1,0 +1,192 @@
+"""Lowerings of what leaves the registers: to shared memory, and to global memory by threads."""
+
+from __future__ import annotations
+
+from ..diagnostics.model import InternalError
+from ..foundation.dtypes import DType
+from ..program.expr import conjunction
+from ..program.poly import Poly
+from ..roles.model import Buffer, ClearRows, CopyOut, StoreGlobal, StoreShared
+from ..targets.swizzle import CHUNK, SWIZZLES
+from .context import RoleContext, stride_key
+from .control import at_least_zero
+from .elements import Elements, Rank
+from .identifiers import identifier
+from .integers import SUM
+from .lowering import lowers
+from .writer import bare
+
+WARPGROUP = 128
+
+
+# ---- registers to shared memory ------------------------------------------------------------------------------------------
+
+
+@lowers(StoreShared)
+def store_shared(ctx: RoleContext, step: StoreShared) -> None:
+    ctx.need_all_threads(step)
+    buffer = ctx.kernel.buffer(step.buffer)
+    with ctx.block():
+        to = _tile(ctx, buffer, step)
+        if buffer.dtype.nbytes == 2 and buffer.cols % 16 == 0:
+            _by_matrices(ctx, buffer, to, ctx.value(step.src)[1])
+        else:
+            _by_pairs(ctx, buffer, to, ctx.value(step.src)[1])
+
+
+def _tile(ctx: RoleContext, buffer: Buffer, step: StoreShared | CopyOut | ClearRows) -> str:
+    """A local name for the address of the tile."""
+    name = ctx.names().fresh("tile")
+    ctx.out.line(f"const unsigned {name} = {ctx.tile_address(buffer, step.part, step.slot)};")
+    return name
+
+
+def _by_matrices(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> None:
+    """stmatrix.x4: 16 columns at a time. Lanes 0-15 name the warp's 16 rows for the left 8 columns, 16-31 for the right."""
+    swizzle, names, out = SWIZZLES[buffer.swizzle], ctx.names(), ctx.out
+    line, chunk, start = names.fresh("line"), names.fresh("chunk"), names.fresh("start")
+    out.line(f"const int {line} = {ctx.thread()} / 32 * 16 + {ctx.lane()} % 16;  // the row that this lane addresses")
+    permuted = f" ^ {_row_bits(line, buffer.swizzle)}" if swizzle.mask else ""
+    if swizzle.chunks == 1:
+        out.line(f"const unsigned {start} = {tile} + {line} * {swizzle.span} + lane / 16 * {buffer.panel_bytes};")
+        to = f"{start} + pair * {2 * buffer.panel_bytes}"
+    else:
+        pairs = swizzle.chunks // 2  # column pairs in a panel
+        out.line(f"const unsigned {start} = {tile} + {line} * {swizzle.span};")
+        out.line(f"const int {chunk} = lane / 16{permuted};")
+        panel = f" + pair / {pairs} * {buffer.panel_bytes}" if buffer.panels > 1 else ""
+        # the low bit of the chunk tells left from right, so a pair of columns is an exclusive or away
+        inner = f"pair % {pairs} * 2" if buffer.panels > 1 else "pair * 2"
+        to = f"{start}{panel} + ({chunk} ^ {inner}) * {CHUNK}" if pairs > 1 else f"{start}{panel} + {chunk} * {CHUNK}"
+    pack = ctx.ptx("pack", buffer.dtype.name)
+    r = names.fresh("r")
+    body = [
+        f"unsigned {r}[4];",
+        "#pragma unroll",
+        f"for (int q = 0; q < 4; ++q) {r}[q] = {pack}({source}[8 * pair + 2 * q], {source}[8 * pair + 2 * q + 1]);",
+        f"{ctx.ptx('stmatrix')}({to}, {r});",
+    ]
+    out.loop(f"for (int pair = 0; pair < {buffer.cols // 16}; ++pair)", body)
+
+
+def _row_bits(row: str, swizzle: int) -> str:
+    """What a row's chunks are permuted by."""
+    s = SWIZZLES[swizzle]
+    return f"({row} >> {s.row_shift} & {s.mask})" if s.row_shift else f"({row} & {s.mask})"
+
+
+def _by_pairs(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> None:
+    """Two adjacent columns at a time."""
+    with ctx.scope.temporaries() as names:
+        line, column = names.fresh("line"), names.fresh("column")
+        body = [
+            f"const int {line} = {ctx.fragment_row()} + pair % 2 * 8, {column} = {ctx.fragment_col()} + pair / 2 * 8;",
+            _store_pair(
+                ctx, buffer, f"{tile} + {_offset(ctx, buffer, line, column)}", f"{source}[2 * pair]", f"{source}[2 * pair + 1]"
+            ),
+        ]
+        ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 4}; ++pair)", body)
+
+
+def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> str:
+    if buffer.dtype.name == "f32":
+        return f"{ctx.ptx('store_shared_f32x2')}({to}, {a}, {b});"
+    if buffer.dtype.nbytes == 2:
+        return f"{ctx.ptx('store_shared_b32')}({to}, {ctx.ptx('pack', buffer.dtype.name)}({a}, {b}));"
+    raise InternalError(f"no C++ for a store of {buffer.dtype} elements to shared memory")
+
+
+def _offset(ctx: RoleContext, buffer: Buffer, row: str, col: str) -> str:
+    """Byte offset of an element in a tile, swizzled."""
+    s, n = SWIZZLES[buffer.swizzle], buffer.dtype.nbytes
+    wide = buffer.panel_cols
+    panel = f"{col} / {wide} * {buffer.panel_bytes} + " if buffer.panels > 1 else ""
+    inner = f"{row} * {s.span} + {f'{col} % {wide}' if buffer.panels > 1 else col} * {n}"
+    if not s.mask:
+        return f"{panel}{inner}"
+    return f"{panel}(({inner}) ^ {_row_bits(row, buffer.swizzle)} * {CHUNK})"
+
+
+# ---- to global memory ----------------------------------------------------------------------------------------------------
+
+
+def narrowed(ctx: RoleContext, dtype: DType, value: str) -> str:
+    """A float as a stored element."""
+    if dtype.name == "f32":
+        return value
+    if dtype.name in ("f16", "bf16"):
+        return f"{ctx.ptx('round_to', dtype.name)}({value})"
+    if dtype.name == "i32":
+        return f"(int)({value})"
+    raise InternalError(f"no C++ for a store of {dtype} elements")
+
+
+@lowers(StoreGlobal)
+def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
+    ctx.need_all_threads(step)
+    level = Rank.ROW if step.cols is None else Rank.TILE
+    axes = [step.rows] if step.cols is None else [step.rows, step.cols]
+    dtype = ctx.kernel.tensor(step.tensor).dtype
+    ctx.out.comment(f"{step.tensor}[{', '.join(map(str, step.access))}] = {step.value}")
+    with ctx.scope.temporaries() as names, ctx.out.block():
+        elements = Elements(ctx, step.rows, step.cols, names)
+        place = tuple(Poly.of(a.index) for a in axes)
+        inside = elements.in_range(place, tuple(ctx.kernel.index_extents[a.index] for a in axes))
+        target = elements.element(step.tensor, step.access, level)
+        text = f"{target} = {narrowed(ctx, dtype, bare(elements.text(step.value, level)))};"
+        if inside != conjunction():
+            text = f"if ({bare(elements.text(inside, level))}) {text}"
+        if step.cols is not None:
+            elements.emit([], [text], WARPGROUP * step.cols.count // 256)
+            return
+        # one of the 4 lanes that hold a row
+        with ctx.out.block(f"if ({ctx.lane()} % 4 == 0)"):
+            elements.emit([text], [])
+
+
+@lowers(CopyOut)
+def copy_out(ctx: RoleContext, step: CopyOut) -> None:
+    ctx.need_all_threads(step)
+    buffer = ctx.kernel.buffer(step.buffer)
+    load = {2: "load_shared_b16", 4: "load_shared_b32"}[buffer.dtype.nbytes]
+    ctx.out.comment(f"{step.tensor}[{', '.join(map(str, step.access))}], element by element")
+    with ctx.block():
+        tile, names = _tile(ctx, buffer, step), ctx.names()
+        line, column = names.fresh("line"), names.fresh("column")
+        ints = ctx.ints
+        for axis in (step.rows, step.cols):
+            name = names.fresh(identifier(f"{axis.index}_at"))
+            ints = ints.binding(axis.index, name, ctx.ints.is_natural(axis.origin))
+        ctx.out.unroll(4)
+        count = buffer.rows * buffer.cols
+        with ctx.out.block(f"for (int at = {ctx.thread()}; at < {count}; at += {WARPGROUP})"):
+            ctx.out.line(f"const int {line} = at / {buffer.cols}, {column} = at % {buffer.cols};")
+            for axis, place in ((step.rows, line), (step.cols, column)):
+                ctx.out.line(f"const int {ints.symbols[axis.index]} = {ctx.text(axis.origin, SUM)} + {place};")
+            value = f"{ctx.ptx(load)}({tile} + {_offset(ctx, buffer, line, column)})"
+            if buffer.dtype.name == "f32":
+                value = f"__uint_as_float({value})"
+            bounds = [
+                at_least_zero(ctx, ctx.kernel.index_extents[a.index] - 1 - Poly.of(a.index), ints)
+                for a in (step.rows, step.cols)
+            ]
+            pointer = ctx.scope.get("pointer", step.tensor)
+            address = " + ".join(
+                f"{ints.text(p, 2)} * {ctx.scope.get('stride', stride_key(step.tensor, k))}" for k, p in enumerate(step.access)
+            )
+            ctx.out.line(f"if ({' && '.join(bounds)}) {pointer}[{address}] = {value};")
+
+
+@lowers(ClearRows)
+def clear_rows(ctx: RoleContext, step: ClearRows) -> None:
+    """Chunks are permuted within a row only, so whole rows of every panel are cleared."""
+    ctx.need_all_threads(step)
+    buffer = ctx.kernel.buffer(step.buffer)
+    chunks = SWIZZLES[buffer.swizzle].chunks
+    with ctx.block():
+        tile = _tile(ctx, buffer, step)
+        start = ctx.text(step.start, 2)
+        with ctx.out.block(f"for (int panel = 0; panel < {buffer.panels}; ++panel)"):
+            head = f"for (int at = {start} * {chunks} + {ctx.thread()}; at < {buffer.rows * chunks}; at += {WARPGROUP})"
+            ctx.out.line(head)
+            ctx.out.line(f"  {ctx.ptx('clear_shared_16')}({tile} + panel * {buffer.panel_bytes} + at * {CHUNK});")

@@ -1,0 +1,1 @@
+"""What every form and step may use: sources and spans, dtypes, names."""

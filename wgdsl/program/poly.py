@@ -1,0 +1,231 @@
+"""Integer polynomials over named symbols (dims, indices, tile origins): extents, access maps, trip counts.
+
+Canonical, hashable, exact. `floordiv`, `min` and `max` are opaque atoms, so that a trip count such as
+`min(N, i0 + 128 + N - M) // 80` is one value that can be printed, evaluated and emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A named integer."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Atom:
+    """An opaque integer operation. op: floordiv, mod, min, max."""
+
+    op: str
+    args: tuple[Poly, ...]
+
+    def __str__(self) -> str:
+        if self.op in ("floordiv", "mod"):
+            return f"({self.args[0]}) {'/' if self.op == 'floordiv' else '%'} ({self.args[1]})"
+        return f"{self.op}({', '.join(map(str, self.args))})"
+
+
+Factor = Symbol | Atom
+Monomial = tuple[Factor, ...]
+
+
+def _key(m: Monomial) -> tuple:
+    return (len(m), tuple(str(f) for f in m))
+
+
+@dataclass(frozen=True)
+class Poly:
+    """Sum of integer coefficients times products of factors; `terms` is sorted and holds no zero."""
+
+    terms: tuple[tuple[Monomial, int], ...] = ()
+
+    # construction
+    @staticmethod
+    def of(value: int | str | Poly) -> Poly:
+        if isinstance(value, Poly):
+            return value
+        if isinstance(value, int):
+            return Poly((((), int(value)),)) if value else Poly()
+        return Poly((((Symbol(value),), 1),))
+
+    @staticmethod
+    def _make(terms: Mapping[Monomial, int]) -> Poly:
+        return Poly(tuple(sorted(((m, c) for m, c in terms.items() if c), key=lambda t: _key(t[0]))))
+
+    # algebra
+    def __add__(self, other: int | Poly) -> Poly:
+        out = dict(self.terms)
+        for m, c in Poly.of(other).terms:
+            out[m] = out.get(m, 0) + c
+        return Poly._make(out)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Poly:
+        return Poly(tuple((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: int | Poly) -> Poly:
+        return self + -Poly.of(other)
+
+    def __rsub__(self, other: int | Poly) -> Poly:
+        return Poly.of(other) - self
+
+    def __mul__(self, other: int | Poly) -> Poly:
+        out: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for n, d in Poly.of(other).terms:
+                mono = tuple(sorted(m + n, key=str))
+                out[mono] = out.get(mono, 0) + c * d
+        return Poly._make(out)
+
+    __rmul__ = __mul__
+
+    # views
+    @property
+    def constant(self) -> int | None:
+        """The value if it is a plain number, else None."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
+
+    @property
+    def bare(self) -> str | None:
+        """The symbol's name if this is exactly one symbol, else None."""
+        if len(self.terms) != 1 or self.terms[0][1] != 1 or len(self.terms[0][0]) != 1:
+            return None
+        factor = self.terms[0][0][0]
+        return factor.name if isinstance(factor, Symbol) else None
+
+    def symbols(self) -> frozenset[str]:
+        found: set[str] = set()
+        for m, _ in self.terms:
+            for f in m:
+                if isinstance(f, Symbol):
+                    found.add(f.name)
+                else:
+                    found.update(*(a.symbols() for a in f.args))
+        return frozenset(found)
+
+    def coefficient(self, name: str) -> Poly | None:
+        """Coefficient of a symbol that occurs linearly; zero if absent; None if it isn't linear."""
+        out: dict[Monomial, int] = {}
+        target = Symbol(name)
+        for m, c in self.terms:
+            count = sum(f == target for f in m)
+            if any(isinstance(f, Atom) and name in Poly(((((f,)), 1),)).symbols() for f in m) or count > 1:
+                return None
+            if count:
+                rest = tuple(f for f in m if f != target)
+                out[rest] = out.get(rest, 0) + c
+        return Poly._make(out)
+
+    def without(self, names: Iterable[str]) -> Poly:
+        """The terms that hold none of the symbols."""
+        names = set(names)
+        return Poly(tuple((m, c) for m, c in self.terms if not names & Poly(((m, 1),)).symbols()))
+
+    def substitute(self, values: Mapping[str, int | Poly]) -> Poly:
+        def factor(f: Factor) -> Poly:
+            if isinstance(f, Symbol):
+                return Poly.of(values[f.name]) if f.name in values else Poly.of(f.name)
+            args = [a.substitute(values) for a in f.args]
+            return _ATOMS[f.op](*args)
+
+        total = Poly()
+        for m, c in self.terms:
+            total = total + reduce(lambda a, f: a * factor(f), m, Poly.of(c))
+        return total
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The integer at given symbols. Raises KeyError for a missing one."""
+
+        def factor(f: Factor) -> int:
+            if isinstance(f, Symbol):
+                return int(values[f.name])
+            args = [a.evaluate(values) for a in f.args]
+            return _INTS[f.op](args)
+
+        return sum(c * reduce(lambda a, f: a * factor(f), m, 1) for m, c in self.terms)
+
+    def divisible_by(self, n: int) -> bool:
+        """Whether every coefficient is a multiple of n (so the value is, whatever the symbols)."""
+        return all(c % n == 0 for _, c in self.terms)
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return "0"
+        # positive terms first, constants last, so that `N - M` reads as written
+        ordered = sorted(self.terms, key=lambda t: (not t[0], t[1] < 0, _key(t[0])))
+        out = ""
+        for m, c in ordered:
+            body = " * ".join(str(f) if len(m) == 1 or isinstance(f, Symbol) else f"({f})" for f in m)
+            text = body if m and abs(c) == 1 else f"{abs(c)} * {body}" if m else str(abs(c))
+            out += (f" - {text}" if c < 0 else f" + {text}") if out else (f"-{text}" if c < 0 else text)
+        return out
+
+
+_INTS: dict[str, Callable[[list[int]], int]] = {
+    "floordiv": lambda a: a[0] // a[1],
+    "mod": lambda a: a[0] % a[1],
+    "min": min,
+    "max": max,
+}
+
+
+def floordiv(a: int | Poly, b: int | Poly) -> Poly:
+    """Floor division; exact where the coefficients divide."""
+    a, b = Poly.of(a), Poly.of(b)
+    if a.constant is not None and b.constant is not None:
+        return Poly.of(a.constant // b.constant)
+    if b.constant == 1:
+        return a
+    if b.constant and a.divisible_by(b.constant):
+        return Poly(tuple((m, c // b.constant) for m, c in a.terms))
+    return Poly((((Atom("floordiv", (a, b)),), 1),))
+
+
+def mod(a: int | Poly, b: int | Poly) -> Poly:
+    """Remainder with the sign of the divisor."""
+    a, b = Poly.of(a), Poly.of(b)
+    if a.constant is not None and b.constant is not None:
+        return Poly.of(a.constant % b.constant)
+    if b.constant == 1 or (b.constant and a.divisible_by(b.constant)):
+        return Poly()
+    return Poly((((Atom("mod", (a, b)),), 1),))
+
+
+def ceildiv(a: int | Poly, b: int) -> Poly:
+    """Ceiling division by a positive number."""
+    return floordiv(Poly.of(a) + (b - 1), b)
+
+
+def _extreme(op: str, args: tuple[int | Poly, ...]) -> Poly:
+    flat: list[Poly] = []
+    for p in (Poly.of(x) for x in args):
+        if p not in flat:
+            flat.append(p)
+    numbers = [p.constant for p in flat if p.constant is not None]
+    rest = [p for p in flat if p.constant is None]
+    if numbers:
+        rest.append(Poly.of(min(numbers) if op == "min" else max(numbers)))
+    return rest[0] if len(rest) == 1 else Poly((((Atom(op, tuple(rest)),), 1),))
+
+
+def minimum(*args: int | Poly) -> Poly:
+    return _extreme("min", args)
+
+
+def maximum(*args: int | Poly) -> Poly:
+    return _extreme("max", args)
+
+
+_ATOMS: dict[str, Callable[..., Poly]] = {"floordiv": floordiv, "mod": mod, "min": minimum, "max": maximum}

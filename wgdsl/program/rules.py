@@ -1,0 +1,144 @@
+"""Operations on expressions that need access maps, and the written legality rules of the program graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+
+from ..diagnostics.model import InternalError
+from .expr import Affine, Apply, Cmp, Const, Expr, IndexValue, Load, Logic, Select, indices_of, rewrite, walk
+from .graph import IDENTITY, Domain, Input, Node, Output, ProgramGraph, Reduce
+from .poly import Poly
+
+
+def substitute_indices(e: Expr, values: Mapping[str, Poly]) -> Expr:
+    """Replace index symbols in accesses, index values and predicates."""
+
+    def one(x: Expr) -> Expr | None:
+        if isinstance(x, Load):
+            return Load(tensor=x.tensor, access=tuple(p.substitute(values) for p in x.access))
+        if isinstance(x, IndexValue):
+            return IndexValue(poly=x.poly.substitute(values))
+        if isinstance(x, Affine):
+            return Affine(poly=x.poly.substitute(values))
+        return None
+
+    return rewrite(e, one)
+
+
+# ---- outputs ---------------------------------------------------------------------------------------------------------
+
+
+def covers(graph: ProgramGraph, output: Output) -> bool:
+    """Whether the output's access map is a bijection onto its array: every axis a bare index, or mixed radix (`g * R + r`).
+
+    If it isn't, elements outside the image and outside the value's domain stay untouched (rule A5); if it is, those
+    outside the domain become `otherwise`.
+    """
+    seen: set[str] = set()
+    for p, extent in zip(output.access, output.shape, strict=True):
+        inside = [i for i in output.indices if i in p.symbols()]
+        if seen & set(inside) or p.without(inside).terms or not _full_radix(p, inside, extent, graph):
+            return False
+        seen.update(inside)
+    return seen == set(output.indices)
+
+
+def _full_radix(p: Poly, inside: list[str], extent: Poly, graph: ProgramGraph) -> bool:
+    return any(_radix_reach(p, order, graph) == extent for order in permutations(inside))
+
+
+def _radix_reach(p: Poly, order: tuple[str, ...], graph: ProgramGraph) -> Poly | None:
+    """The number of values of p if its coefficients are 1, e0, e0 * e1, ... in this order of its indices; else None."""
+    reach = Poly.of(1)
+    for i in order:
+        if p.coefficient(i) != reach:
+            return None
+        reach = reach * graph.extents[i]
+    return reach
+
+
+# ---- legality --------------------------------------------------------------------------------------------------------
+
+RULES = """
+G1  node names are unique, and no node is named like a scalar
+G2  a load names an input or an earlier node that isn't an output, with one polynomial for each of its axes
+G3  what a body mentions is one of the node's indices, a reduction axis, or a free dim
+G4  reduction axes are distinct and none of the node's indices; a reduction has at least one
+G5  every index and axis has an extent, over free dims only
+G6  a reduction's op is one of sum, max, min, argmax, argmin; argmax and argmin have one axis
+G7  predicates and conditions are truth values, numbers are not
+G8  an output has one access polynomial for each axis of its shape, and each output tensor one node
+"""
+
+
+def violations(graph: ProgramGraph) -> tuple[str, ...]:
+    """The rules that a graph breaks, each as `Gn: node: what`; () if it is legal."""
+    return tuple(_violations(graph))
+
+
+def check(graph: ProgramGraph) -> None:
+    """Raise InternalError if the graph is illegal: a pass made it so, not the user."""
+    found = violations(graph)
+    if found:
+        raise InternalError(f"illegal program graph `{graph.name}`:\n  " + "\n  ".join(found))
+
+
+def _violations(graph: ProgramGraph) -> Iterator[str]:
+    ranks: dict[str, int] = {}
+    scalars = {s.name for s in graph.scalars}
+    stored: set[str] = set()
+    for n in graph.nodes:
+        if n.name in ranks or n.name in scalars or n.name in stored:
+            yield f"G1: {n.name}: the name is taken"
+        yield from _node_violations(graph, n, ranks)
+        if isinstance(n, Output):
+            if len(n.access) != len(n.shape):
+                yield f"G8: {n.name}: {len(n.access)} access polynomials for {len(n.shape)} axes"
+            if n.tensor in {o.tensor for o in graph.outputs if o is not n}:
+                yield f"G8: {n.name}: another node stores `{n.tensor}` too"
+            stored.add(n.name)
+        else:
+            ranks[n.name] = len(n.shape) if isinstance(n, Input) else len(n.indices)
+
+
+def _node_violations(graph: ProgramGraph, n: Node, ranks: Mapping[str, int]) -> Iterator[str]:
+    axes = n.axes if isinstance(n, Reduce) else ()
+    bound = (*n.indices, *axes)
+    if len(set(bound)) < len(bound) or (isinstance(n, Reduce) and not axes):
+        yield f"G4: {n.name}: indices {n.indices}, axes {axes}"
+    for i in bound:
+        if i not in graph.extents or not graph.extents[i].symbols() <= set(graph.dims):
+            yield f"G5: {n.name}: index `{i}` has extent {graph.extents.get(i)}"
+    if isinstance(n, Reduce) and (n.op not in IDENTITY or (n.op.startswith("arg") and len(axes) != 1)):
+        yield f"G6: {n.name}: {n.op} over {axes}"
+    for e in n.exprs():
+        yield from _expr_violations(graph, n.name, e, {*bound, *graph.dims}, ranks)
+    if isinstance(n, Domain) and not _is_truth(n.predicate, graph):
+        yield f"G7: {n.name}: predicate {n.predicate}"
+    if isinstance(n, Output):
+        for p in n.access:
+            if not p.symbols() <= {*bound, *graph.dims}:
+                yield f"G3: {n.name}: access {p}"
+
+
+def _expr_violations(graph: ProgramGraph, name: str, e: Expr, known: set[str], ranks: Mapping[str, int]) -> Iterator[str]:
+    for x in walk(e):
+        if isinstance(x, Load) and ranks.get(x.tensor) != len(x.access):
+            yield f"G2: {name}: load {x}"
+        if isinstance(x, Load | IndexValue | Affine) and not indices_of(x) <= known:
+            yield f"G3: {name}: {x}"
+        conditions = (x.cond,) if isinstance(x, Select) else x.args if isinstance(x, Logic) else ()
+        numbers = x.args if isinstance(x, Apply) else (x.left, x.right) if isinstance(x, Cmp) else ()
+        if not all(_is_truth(c, graph) for c in conditions) or any(_is_truth(a, graph) for a in numbers):
+            yield f"G7: {name}: {x}"
+
+
+def _is_truth(e: Expr, graph: ProgramGraph) -> bool:
+    if isinstance(e, Const):
+        return isinstance(e.value, bool)
+    if isinstance(e, Select):
+        return _is_truth(e.then, graph)
+    if isinstance(e, Load):
+        return e.tensor in graph.by_name and graph.by_name[e.tensor].dtype.kind == "bool"
+    return isinstance(e, Cmp | Affine | Logic)

@@ -1,0 +1,57 @@
+"""Two reductions that a plain NumPy reduction doesn't do well: sums of products, and positions of extremes.
+
+In and out: float64 arrays with one axis for each index of their order.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .boxes import Part
+
+
+def multiplied(
+    a: np.ndarray,
+    a_order: tuple[str, ...],
+    b: np.ndarray,
+    b_order: tuple[str, ...],
+    order: tuple[str, ...],
+    extents: tuple[int, ...],
+) -> np.ndarray:
+    """sum over everything that isn't in `order` of a * b, by matrix multiplication. Shapes follow the orders."""
+    a, a_order = _summed(a, a_order, {*b_order, *order})
+    b, b_order = _summed(b, b_order, {*a_order, *order})
+    batch = [i for i in order if i in a_order and i in b_order]
+    rows = [i for i in order if i in a_order and i not in b_order]
+    columns = [i for i in order if i in b_order and i not in a_order]
+    inner = [i for i in a_order if i not in order]
+    product = _matrix(a, a_order, batch, rows, inner) @ _matrix(b, b_order, batch, inner, columns)
+    found = [*batch, *rows, *columns]
+    sizes = dict(zip(order, extents, strict=True))
+    product = product.reshape([sizes[i] for i in found])
+    product = product.transpose([found.index(i) for i in order if i in found])
+    return np.broadcast_to(product[tuple(slice(None) if i in found else None for i in order)], extents)
+
+
+def _summed(a: np.ndarray, a_order: tuple[str, ...], kept: set[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    return a.sum(axis=tuple(k for k, i in enumerate(a_order) if i not in kept)), tuple(i for i in a_order if i in kept)
+
+
+def _matrix(a: np.ndarray, order: tuple[str, ...], *groups: list[str]) -> np.ndarray:
+    """The axes of each group joined into one, in this order."""
+    sizes = dict(zip(order, a.shape, strict=True))
+    return a.transpose([order.index(i) for g in groups for i in g]).reshape([math.prod(sizes[i] for i in g) for g in groups])
+
+
+def position(part: Part, op: str) -> np.ndarray:
+    """The smallest index of the extreme along the last axis; NaN only if all are, -1 if nothing exists (rule C23)."""
+    value = part.value if op == "argmax" else -part.value
+    exists = np.ones(value.shape, bool) if part.exists is None else part.exists
+    if not value.shape[-1]:
+        return np.full(value.shape[:-1], -1.0)
+    number = exists & ~np.isnan(value)
+    best = np.where(number, value, -np.inf).max(axis=-1, keepdims=True)
+    first = (number & (value == best)).argmax(axis=-1)
+    return np.where(number.any(-1), first, np.where(exists.any(-1), exists.argmax(-1), -1)).astype(np.float64)

@@ -1,0 +1,625 @@
+"""The role program: what the simulator runs and the emitter prints. Nothing in it is left to be derived.
+
+Symbols in its `Poly`s: the program's free dims (`M`); the item's grid indices (`b`, `g`, `r`: their value; `i.lo`: first
+element of a tiled one); `wg`, the warpgroup's ordinal within its role; names bound by `Let`; loop variables. In the
+expressions of a `MapOp`, an axis index (`i`, `j`) is the element's own index: the axis origin plus its place in the tile.
+
+A ring is one or more buffers that are filled together, `stages` deep, with one full barrier per (part, stage) and, if it
+is ever refilled, one empty barrier. Every role that touches a ring has its own position (stage, phase) in it, which starts
+at (0, 0) and is moved only by `Advance`: stage + 1, and at the wrap stage 0 and phase flipped. `Slot(lag=1)` is the stage
+before the position. A part is the share of one warpgroup of a `split` role (a buffer that isn't split has one part).
+
+Threads: a role's warpgroups run its steps in lock step with themselves only. `Elect` runs on one thread of each
+warpgroup; a role with `elected` runs wholly on one thread. All else runs on all 128 threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from ..foundation.dtypes import DType
+from ..foundation.source import Span
+from ..program.expr import Expr
+from ..program.poly import Poly
+
+# ---- placed things ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """Shared memory: `stages` x `parts` tiles of `rows` x `cols` elements, each in panels of `swizzle` bytes of columns.
+
+    A tile is [cols / panel_cols panels][rows][panel_cols], panel_cols = swizzle bytes / element size (16 bytes when
+    swizzle is 0). Tile (stage, part) starts at byte `offset + (stage * parts + part) * stride`; `stride` is tile_bytes rounded
+    up to 1024 unless `part_stride` says otherwise.
+    `rows_index`, `cols_index`: the program indices; cols is the tensor's innermost axis. `over`: the buffer whose memory
+    this one shares (same offset).
+    """
+
+    name: str
+    tensor: str
+    dtype: DType
+    rows: int
+    cols: int
+    rows_index: str
+    cols_index: str
+    swizzle: int  # 128, 64, 32, or 0
+    ring: str
+    parts: int = 1
+    stages: int = 1
+    offset: int = 0
+    over: str | None = None
+    part_stride: int | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one (stage, part) tile to the next."""
+        return self.part_stride or -(-self.tile_bytes // 1024) * 1024
+
+    @property
+    def panel_cols(self) -> int:
+        return (self.swizzle or 16) // self.dtype.nbytes
+
+    @property
+    def panels(self) -> int:
+        return self.cols // self.panel_cols
+
+    @property
+    def panel_bytes(self) -> int:
+        return self.rows * (self.swizzle or 16)
+
+    @property
+    def tile_bytes(self) -> int:
+        return self.rows * self.cols * self.dtype.nbytes
+
+    @property
+    def total_bytes(self) -> int:
+        return self.stride * self.parts * self.stages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier:
+    """An array of mbarriers, one per (part, stage), index `part * stages + stage`, each expecting `count` arrivals a phase.
+
+    `name` is `Ks.full` or `Ks.empty`. `parts` is 1 when one barrier serves all parts of the ring's buffers.
+    `offset`: byte offset in shared memory (8 bytes each).
+    """
+
+    name: str
+    ring: str
+    count: int
+    parts: int
+    stages: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ring:
+    """Buffers with a common position. `full`/`empty`: names of barriers (empty None: never refilled; full None: not filled
+    by asynchronous copies, e.g. a staging buffer)."""
+
+    name: str
+    stages: int
+    buffers: tuple[str, ...]
+    full: str | None = None
+    empty: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapDim:
+    """One dimension of a tensor map: extent in elements, stride = `factor` x the tensor's stride along `axis`."""
+
+    axis: int
+    extent: Poly
+    factor: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorMap:
+    """A TMA descriptor (cuTensorMapEncodeTiled). Dimensions fastest first; dim 0 has stride 1 element.
+
+    One copy with this map moves `box` elements. Reads past an extent give zeros, writes past it are dropped.
+    """
+
+    name: str
+    tensor: str
+    dtype: DType
+    dims: tuple[MapDim, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A register value of one warpgroup of `role`.
+
+    kind: `tile` = 64 x cols f32 in accumulator layout (cols / 2 registers a thread); `operand` = 64 x cols of `dtype`
+    packed as A fragments (cols * bytes / 8 registers); `row` = one f32 per row (2 registers), `partial` when each of the
+    4 lanes of a quad holds its own share. `over`: this value lives in the registers of another one of the same kind and
+    size (it is another name for them).
+    """
+
+    name: str
+    role: str
+    kind: str
+    dtype: DType
+    cols: int = 1
+    partial: bool = False
+    over: str | None = None
+
+    @property
+    def length(self) -> int:
+        """Elements of a thread's register array, 32 bits each."""
+        if self.kind == "row":
+            return 2
+        return self.cols // 2 if self.kind == "tile" else self.cols * self.dtype.nbytes // 8
+
+    @property
+    def registers(self) -> int:
+        """Registers a thread that this value takes for itself."""
+        return 0 if self.over is not None else self.length
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridAxis:
+    """One grid axis: `blocks` tiles of `tile` elements along index `index`."""
+
+    index: str
+    tile: int
+    blocks: Poly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Work items, last axis fastest, item number t in [0, total). Plain: CTA t runs item t. Persistent static: CTA c runs
+    c, c + gridDim, ... A tiled index is bound as `<index>.lo` = block * tile, one of tile 1 as `<index>`."""
+
+    axes: tuple[GridAxis, ...]
+    persistent: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """One kernel argument, in order. kind: map (name of a TensorMap), pointer (tensor), stride (tensor, axis; i64, in
+    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map)."""
+
+    kind: str
+    name: str
+    tensor: str | None = None
+    axis: int | None = None
+    dtype: DType | None = None
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Base. `span` is the schedule text the step comes from; `note` a short comment."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+    note: str = field(default="", compare=False)
+
+    def blocks(self) -> tuple[tuple[Step, ...], ...]:
+        """Nested step lists."""
+        out = []
+        for f in fields(self):
+            v = getattr(self, f.name)
+            if isinstance(v, tuple) and (not v or isinstance(v[0], Step)) and f.metadata.get("region"):
+                out.append(v)
+        return tuple(out)
+
+
+def region():
+    return field(default=(), metadata={"region": True})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items(Step):
+    """Run the body once per work item of this CTA; binds the grid indices."""
+
+    body: tuple[Step, ...] = region()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Let(Step):
+    """Bind an integer for the rest of the item."""
+
+    name: str
+    value: Poly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop(Step):
+    """for var in [start, stop). `mask` says which mask class the copy was made for (text only)."""
+
+    var: str
+    start: Poly
+    stop: Poly
+    mask: str = ""
+    body: tuple[Step, ...] = region()
+
+
+@dataclass(frozen=True, kw_only=True)
+class If(Step):
+    """Uniform branch. `cond` is an `Affine`, a conjunction of them, or `Scalar(flag)`."""
+
+    cond: Expr
+    then: tuple[Step, ...] = region()
+    other: tuple[Step, ...] = region()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elect(Step):
+    """One thread of the warpgroup (thread 0)."""
+
+    body: tuple[Step, ...] = region()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registers(Step):
+    """setmaxnreg: `inc` or `dec` to `count` registers a thread, by the whole warpgroup. First step of a role."""
+
+    count: int
+    direction: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A stage of a ring relative to this role's position: `lag` stages before it."""
+
+    ring: str
+    lag: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait(Step):
+    """Wait until the phase of `barrier[part, slot]` with this parity has completed: the position's phase, flipped if
+    `flip` (a producer's wait for an empty slot, which passes at once on a fresh barrier)."""
+
+    barrier: str
+    part: Poly
+    slot: Slot
+    flip: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expect(Step):
+    """One arrival on a full barrier that also adds `nbytes` to what its phase waits for. By one thread."""
+
+    barrier: str
+    part: Poly
+    slot: Slot
+    nbytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrive(Step):
+    """Plain arrival. by: `warps` = lane 0 of each of the warpgroup's 4 warps; `thread` = the elected thread."""
+
+    barrier: str
+    part: Poly
+    slot: Slot
+    by: str = "warps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advance(Step):
+    ring: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tma(Step):
+    """Asynchronous bulk copy global -> shared: box at `coords` (one per map dim) into the tile of `buffer[part, slot]`,
+    starting at its panel `panel`. On arrival it takes its whole box's bytes off `barrier[barrier_part, slot]`."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    map: str
+    coords: tuple[Poly, ...]
+    barrier: str
+    barrier_part: Poly
+    panel: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmemOperand:
+    """A tile in shared memory as a matrix operand. major: `K` (columns run along K) or `MN`."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    major: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegOperand:
+    """An `operand` value as the A operand."""
+
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wgmma(Step):
+    """acc[64, n] (+)= A[64, k] x B[k, n] of one warpgroup, asynchronously: k / 16 instructions (32 for 8-bit types).
+
+    `zero`: where this holds, the old content of acc is ignored (scale-d false in the first instruction).
+    """
+
+    acc: str
+    a: SmemOperand | RegOperand
+    b: SmemOperand
+    n: int
+    k: int
+    dtype: DType
+    zero: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class FenceWgmma(Step):
+    """wgmma.fence: registers written by the warpgroup are visible to the products that follow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit(Step):
+    """wgmma.commit_group: closes the group of products issued since the last one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitGroup(Step):
+    """wgmma.wait_group: at most `pending` groups of this warpgroup still in flight. `values` are accumulators now ready."""
+
+    pending: int
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FenceAsync(Step):
+    """fence.proxy.async: this thread's writes to shared memory become visible to the async proxy (TMA, wgmma)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarSync(Step):
+    """Named barrier: arrive and wait for `threads` in all."""
+
+    id: Poly
+    threads: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarArrive(Step):
+    """Named barrier: arrive without waiting."""
+
+    id: Poly
+    threads: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """An axis of a register tile: program index, its first element, and how many elements."""
+
+    index: str
+    origin: Poly
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapOp:
+    """dst = expr, elementwise. `cols` None: dst is a row value. Leaves: Reg (tile or row values), Scalar, IndexValue,
+    Affine, Load (global memory at an access map; outside the tensor's shape it reads 0). dst may occur in expr."""
+
+    dst: str
+    expr: Expr
+    rows: Axis
+    cols: Axis | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReduceOp:
+    """Row value dst = op(start, op over cols of src). op: sum, max, min. `start` is a row expression or None (identity).
+
+    lanes `full`: combined over the 4 lanes of the quad (dst isn't partial). lanes `partial`: each lane keeps the share of
+    its own columns; then `start` must be partial too.
+    """
+
+    dst: str
+    op: str
+    src: Expr
+    start: Expr | None
+    rows: Axis
+    cols: Axis
+    lanes: str = "full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleteOp:
+    """Turn a partial row value into a full one: combine the quad's lanes."""
+
+    value: str
+    op: str
+
+
+Op = MapOp | ReduceOp | CompleteOp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compute(Step):
+    """Elementwise maths and row reductions on registers, in order."""
+
+    ops: tuple[Op, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pack(Step):
+    """Operand registers dst = src (a tile value) rounded to dst's dtype, as A fragments."""
+
+    dst: str
+    src: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zero(Step):
+    """Set a tile value to 0."""
+
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreShared(Step):
+    """Round a tile value to the buffer's dtype and write it to buffer[part, slot], swizzled (stmatrix)."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    src: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TmaStore(Step):
+    """Asynchronous bulk copy shared -> global from buffer[part, slot], panel `panel`. By one thread (inside `Elect`)."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    map: str
+    coords: tuple[Poly, ...]
+    panel: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitStore(Step):
+    """cp.async.bulk.commit_group (inside `Elect`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitStore(Step):
+    """cp.async.bulk.wait_group[.read]: at most `pending` groups of this thread unfinished (read: not yet read from smem)."""
+
+    pending: int
+    read: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOut(Step):
+    """All 128 threads copy buffer[part, slot] to the tensor element by element where rows and columns are in range:
+    element (row, col) of the tile goes to `access` with rows.index and cols.index substituted."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    tensor: str
+    access: tuple[Poly, ...]
+    rows: Axis
+    cols: Axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreGlobal(Step):
+    """Round `value` (an expression of registers) to the tensor's dtype and store it at `access`, where the row (and
+    column) index lies inside its extent. A row value is stored by one lane of each quad."""
+
+    tensor: str
+    access: tuple[Poly, ...]
+    value: Expr
+    rows: Axis
+    cols: Axis | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearRows(Step):
+    """Generic-proxy write of zeros to the rows of buffer[part, slot] from row `start` on (all 128 threads)."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    start: Poly
+
+
+# ---- roles and kernels -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """`count` warpgroups from warpgroup `first` of the CTA on, all running `steps`."""
+
+    name: str
+    first: int
+    count: int
+    registers: int | None
+    elected: bool
+    steps: tuple[Step, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorArg:
+    """A global tensor: shape in elements (Polys of dims), dtype, whether it is written. `axis_alignment`: for each axis the
+    number of elements its stride must be a multiple of (1: anything), where a tensor map needs it; 0: must be 1."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Poly, ...]
+    written: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """One kernel. `index_extents`: program index -> extent, for range guards."""
+
+    name: str
+    program: str
+    schedule: str
+    target: str
+    grid: Grid
+    threads: int
+    roles: tuple[Role, ...]
+    rings: tuple[Ring, ...]
+    buffers: tuple[Buffer, ...]
+    barriers: tuple[Barrier, ...]
+    values: tuple[Value, ...]
+    maps: tuple[TensorMap, ...]
+    tensors: tuple[TensorArg, ...]
+    params: tuple[Param, ...]
+    index_extents: dict[str, Poly]
+    shared_bytes: int
+    named_barriers: tuple[tuple[str, int, int], ...] = ()  # (what for, first id, count)
+
+    def buffer(self, name: str) -> Buffer:
+        return next(b for b in self.buffers if b.name == name)
+
+    def ring(self, name: str) -> Ring:
+        return next(r for r in self.rings if r.name == name)
+
+    def barrier(self, name: str) -> Barrier:
+        return next(b for b in self.barriers if b.name == name)
+
+    def value(self, name: str) -> Value:
+        return next(v for v in self.values if v.name == name)
+
+    def tensor(self, name: str) -> TensorArg:
+        return next(t for t in self.tensors if t.name == name)
+
+    def map(self, name: str) -> TensorMap:
+        return next(m for m in self.maps if m.name == name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleProgram:
+    """All kernels of one schedule, in launch order."""
+
+    program: str
+    schedule: str
+    target: str
+    kernels: tuple[Kernel, ...]
+    roundings: tuple[str, ...] = ()  # every value that placement rounds, in words
+
+
+def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Every step, parents first."""
+    for s in steps:
+        yield s
+        for b in s.blocks():
+            yield from walk(b)

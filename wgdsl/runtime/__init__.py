@@ -1,0 +1,1 @@
+"""Step: CUDA text -> cubin -> launch. The only folder, with those above it, that touches CUDA or torch."""

@@ -1,0 +1,203 @@
+"""Dims and scalars of a call, from the shapes of its arguments.
+
+In: the program graph, shapes, and what the caller gave by name.  Out: `Bound`, or a WgError (WG06xx) that names arguments.
+
+Each axis is an equation between the declared extent (a polynomial of dims) and the given one. An equation with one unknown
+dim determines it: with `dims H = G * R` the ratio R follows from H and G. What no equation determines is a call parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..diagnostics.model import WgError
+from ..diagnostics.runtime import (
+    BadScalar,
+    DimNotGiven,
+    DimsDisagree,
+    DimTooLarge,
+    FixedDim,
+    FixedExtent,
+    MissingArgument,
+    NoWholeRatio,
+    RequireFails,
+    WrongRank,
+)
+from ..program.graph import Input, Output, ProgramGraph
+from ..program.poly import Poly
+from .scalars import Number, evaluate, names_in, number, rounded
+
+LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """Every dim (free, derived and fixed) and every scalar of one call."""
+
+    dims: Mapping[str, int]
+    scalars: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class _Equation:
+    extent: Poly
+    value: int
+    where: str
+
+
+def tensor_name(node: Input | Output) -> str:
+    return node.name if isinstance(node, Input) else node.tensor
+
+
+def call_dims(graph: ProgramGraph) -> tuple[str, ...]:
+    """Dims that occur in no input's shape: parameters of the call (unless a given output determines them)."""
+    seen = {s for node in graph.inputs for extent in node.shape for s in _opened(graph, extent).symbols()}
+    return tuple(d for d in graph.dims if d not in seen and d not in graph.fixed)
+
+
+def shape_of(node: Input | Output, bound: Bound) -> tuple[int, ...]:
+    return tuple(extent.evaluate(bound.dims) for extent in node.shape)
+
+
+def bind(
+    graph: ProgramGraph, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], scalars: Mapping[str, Any]
+) -> Bound:
+    """Solve for the dims, then evaluate the scalars and check what the program requires."""
+    solved = _Solver(graph, dims).solve(list(_equations(graph, shapes)))
+    known = {**solved, **{name: extent.evaluate(solved) for name, extent in graph.derived.items()}}
+    for name, value in known.items():
+        if not 0 <= value <= LIMIT:
+            raise WgError(DimTooLarge(dim=name, value=value))
+    bound = Bound(dims=known, scalars=_scalars(graph, known, scalars))
+    for condition in graph.requires:
+        if not evaluate(condition, bound.dims, bound.scalars):
+            values = {n: bound.scalars.get(n, known.get(n)) for n in sorted(names_in(condition))}
+            raise WgError(RequireFails(condition=str(condition), values=values))
+    return bound
+
+
+def _opened(graph: ProgramGraph, extent: Poly) -> Poly:
+    return extent.substitute(graph.derived) if extent.symbols() & graph.derived.keys() else extent
+
+
+def declared(graph: ProgramGraph, node: Input | Output) -> tuple[str, ...]:
+    """The shape as the program writes it, derived dims by their names."""
+    names = {_opened(graph, extent): name for name, extent in graph.derived.items()}
+    return tuple(names.get(extent, str(extent)) for extent in node.shape)
+
+
+def _equations(graph: ProgramGraph, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[_Equation]:
+    for node in (*graph.inputs, *graph.outputs):
+        name = tensor_name(node)
+        if name not in shapes:
+            continue
+        if len(shapes[name]) != len(node.shape):
+            raise WgError(WrongRank(name=name, declared=declared(graph, node), got=shapes[name]))
+        for axis, (extent, value) in enumerate(zip(node.shape, shapes[name], strict=True)):
+            yield _Equation(_opened(graph, extent), value, f"{name} axis {axis}")
+
+
+class _Solver:
+    """Substitution until nothing changes; remembers where each value came from."""
+
+    def __init__(self, graph: ProgramGraph, given: Mapping[str, int]):
+        self.graph = graph
+        self.known: dict[str, int] = {**graph.fixed, **given}
+        self.origin = {**dict.fromkeys(graph.fixed, "compile time"), **dict.fromkeys(given, "the call")}
+        for name in given.keys() & graph.fixed.keys():
+            if given[name] != graph.fixed[name]:
+                raise WgError(FixedDim(dim=name, value=graph.fixed[name], got=given[name], where="the call"))
+        self.any: set[str] = set()  # dims whose value no longer matters: their factor is 0
+
+    def solve(self, equations: list[_Equation]) -> dict[str, int]:
+        pending = equations
+        while pending:
+            left = [e for e in pending if not self._step(e)]
+            if len(left) == len(pending):
+                break
+            pending = left
+        for name in self.graph.dims:
+            if name not in self.known and name not in self.any:
+                raise WgError(DimNotGiven(dim=name))
+        return {**dict.fromkeys(self.any, 1), **self.known}
+
+    def _step(self, e: _Equation) -> bool:
+        """Use one equation; False if it has more than one unknown."""
+        if e.extent.bare is not None and e.extent.bare not in self.known:
+            self._learn(e.extent.bare, e.value, e.where)
+            return True
+        rest = e.extent.substitute(self.known)
+        if rest.constant is not None:
+            self._compare(e, rest.constant)
+            return True
+        unknown = sorted(rest.symbols())
+        factor = rest.coefficient(unknown[0]) if len(unknown) == 1 else None
+        if factor is None or not factor.constant:
+            return False
+        total = e.value - (rest.without(unknown).constant or 0)
+        if total < 0 or total % factor.constant:
+            raise WgError(self._ratio(e, unknown[0], factor.constant))
+        self._learn(unknown[0], total // factor.constant, e.where)
+        return True
+
+    def _learn(self, name: str, value: int, where: str) -> None:
+        self.known[name], self.origin[name] = value, where
+
+    def _compare(self, e: _Equation, value: int) -> None:
+        if value == e.value:
+            self.any |= {s for s in e.extent.symbols() if s not in self.known}
+            return
+        name = e.extent.bare
+        if e.extent.constant is not None:
+            meant = tuple(d for d, fixed in self.graph.fixed.items() if fixed == value)
+            raise WgError(FixedExtent(where=e.where, got=e.value, expected=value, dims=meant))
+        if name is not None and name in self.graph.fixed:
+            raise WgError(FixedDim(dim=name, value=value, got=e.value, where=e.where))
+        used = sorted(e.extent.symbols())
+        where = self.origin[name] if name else ", ".join(f"{s} = {self.known.get(s, 'any')}" for s in used)
+        raise WgError(DimsDisagree(dim=self._text(e), value=e.value, where=e.where, other=value, other_where=where))
+
+    def _text(self, e: _Equation) -> str:
+        for name, extent in self.graph.derived.items():
+            if _opened(self.graph, extent) == e.extent:
+                return f"{name} = {extent}"
+        return str(e.extent)
+
+    def _ratio(self, e: _Equation, unknown: str, factor: int) -> NoWholeRatio:
+        others = sorted(e.extent.symbols() - {unknown})
+        known = ", ".join(f"{s} = {self.known[s]} ({self.origin[s]})" for s in others)
+        return NoWholeRatio(dim=unknown, formula=self._text(e), total=e.value, where=e.where, known=known, by=factor)
+
+
+def _scalars(graph: ProgramGraph, dims: Mapping[str, int], given: Mapping[str, Any]) -> dict[str, Number]:
+    out: dict[str, Number] = {}
+    for s in graph.scalars:
+        if s.name in given:
+            out[s.name] = number(s.name, given[s.name], s.dtype)
+        elif s.default is None:
+            raise WgError(MissingArgument(name=s.name, signature=signature(graph)))
+        else:
+            value = evaluate(s.default, dims, out)
+            out[s.name] = rounded(s.name, float(value), s.dtype) if s.dtype.kind == "float" else int(value)
+    return out
+
+
+def whole(name: str, given: Any) -> int:
+    """A dim given by name."""
+    try:
+        value = given.__index__()
+    except (AttributeError, TypeError):
+        raise WgError(BadScalar(name=name, got=f"of type {type(given).__name__}", expected="a whole number")) from None
+    if not 0 <= value <= LIMIT:
+        raise WgError(DimTooLarge(dim=name, value=value))
+    return value
+
+
+def signature(graph: ProgramGraph) -> str:
+    """The call as text: `kernel(Q, K, V, scale=..., out={'O': ..., 'L': ...})`."""
+    scalars = (s.name if s.default is None else f"{s.name}=..." for s in graph.scalars)
+    parts = [*(n.name for n in graph.inputs), *scalars, *(f"{d}=..." for d in call_dims(graph))]
+    parts.append("out={" + ", ".join(f"'{n.tensor}': ..." for n in graph.outputs) + "}")
+    return f"kernel({', '.join(parts)})"

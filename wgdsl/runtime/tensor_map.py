@@ -1,0 +1,108 @@
+"""Tensor maps of a call: the descriptor that the copy engine reads, for one array.
+
+In: a `TensorMap` of the role program, the dims, and where the array lies.  Out: the driver's 128 bytes. What the engine can't
+do is found before the driver is asked, and said with the argument's name, the axis, the bytes and the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ..diagnostics.model import Problem, WgError
+from ..diagnostics.runtime import BaseRule, InnerStride, MapRefused, StrideRule
+from ..roles.model import TensorMap
+from ..targets.tma import TMA
+from .arrays import ArrayView
+from .cuda import CudaError, checked, driver
+
+_TYPES = {"f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "e4m3": "UINT8", "e5m2": "UINT8", "i32": "INT32", "i64": "INT64"}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What the driver is told. Extents and box in elements, strides in bytes (of all dimensions but the first)."""
+
+    dtype: str
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+def map_problem(m: TensorMap, view: ArrayView) -> Problem | None:
+    """Why the copy engine can't reach this array; None if it can. An axis of one element may have any stride."""
+    if 0 in view.shape:
+        return None
+    size, inner = m.dtype.nbytes, m.dims[0].axis
+    if view.strides[inner] != 1 and view.shape[inner] > 1:
+        return InnerStride(name=m.tensor, axis=inner, stride=view.strides[inner])
+    if view.pointer % TMA.global_alignment:
+        return BaseRule(name=m.tensor, off=view.pointer % TMA.global_alignment, multiple=TMA.global_alignment)
+    for axis in sorted({d.axis for d in m.dims[1:]} - {inner}):
+        nbytes = view.strides[axis] * size
+        if view.shape[axis] > 1 and (nbytes % TMA.stride_multiple or not 0 < nbytes < TMA.stride):
+            return StrideRule(name=m.tensor, axis=axis, nbytes=nbytes)
+    return None
+
+
+def geometry(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Geometry:
+    """Extents and strides of the map. The stride of an extent of 1 is never used, and replaced by one that is legal."""
+    size = m.dtype.nbytes
+    extents = tuple(d.extent.evaluate(dims) for d in m.dims)
+    row = _up(extents[0] * size)
+    strides = tuple(
+        view.strides[d.axis] * d.factor * size if extent > 1 and view.shape[d.axis] > 1 else row
+        for d, extent in zip(m.dims[1:], extents[1:], strict=True)
+    )
+    return Geometry(m.dtype.name, extents, strides, m.box, m.swizzle)
+
+
+def placeholder(m: TensorMap, address: int) -> Any:
+    """A descriptor that the kernel is given but doesn't copy with: one element at an address that exists."""
+    rest = len(m.dims) - 1
+    shape = Geometry(m.dtype.name, (1,) * (rest + 1), (_up(m.dtype.nbytes),) * rest, m.box, m.swizzle)
+    return _encoded(shape, address - address % TMA.global_alignment)
+
+
+def encode(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Any:
+    """The driver's descriptor of an array that has elements.
+
+    Raises WgError (WG0607 to WG0609, WG0621) with the argument's name.
+    """
+    problem = map_problem(m, view)
+    if problem is not None:
+        raise WgError(problem)
+    shape = geometry(m, view, dims)
+    try:
+        return _encoded(shape, view.pointer)
+    except CudaError as e:
+        what = f"extents {list(shape.extents)}, strides {list(shape.strides)} bytes, box {list(shape.box)}, swizzle {shape.swizzle}"
+        raise WgError(MapRefused(name=m.tensor, code_name=e.code, what=what)) from e
+
+
+def _up(nbytes: int) -> int:
+    return -(-nbytes // TMA.stride_multiple) * TMA.stride_multiple
+
+
+@lru_cache(maxsize=512)
+def _encoded(g: Geometry, pointer: int) -> Any:
+    d = driver()
+    kinds, swizzles = d.CUtensorMapDataType, d.CUtensorMapSwizzle
+    swizzle = f"CU_TENSOR_MAP_SWIZZLE_{g.swizzle}B" if g.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
+    result = d.cuTensorMapEncodeTiled(
+        getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[g.dtype]}"),
+        len(g.extents),
+        pointer,
+        [d.cuuint64_t(n) for n in g.extents],
+        [d.cuuint64_t(n) for n in g.strides],
+        [d.cuuint32_t(n) for n in g.box],
+        [d.cuuint32_t(1)] * len(g.box),
+        d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(swizzles, swizzle),
+        d.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        d.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    return checked(result, "cuTensorMapEncodeTiled")

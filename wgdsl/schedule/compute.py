@@ -1,0 +1,283 @@
+"""compute: what a `compute` step evaluates, as register operations.
+
+A step evaluates everything that its target needs beyond products and earlier computes, and advances the states among it.
+A state that no step needs belongs to the last compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import NotYetSupported, UnknownName
+from ..foundation.dtypes import F32
+from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
+from ..program.graph import IDENTITY, Map, Reduce
+from ..program.streamed import OLD_SUFFIX, State, Streamed
+from ..roles.model import Axis, MapOp, Op, ReduceOp, Value
+from ..syntax import ast
+
+
+def resolve(streamed: Streamed, name: str) -> str:
+    """The tile node or state that a name of the program stands for."""
+    known = (*(n.name for n in streamed.tile), *(s.name for s in streamed.states))
+    found = name if name in known else streamed.program.aliases.get(name)
+    return found if found in known else ""
+
+
+def display(streamed: Streamed, node: str) -> str:
+    """The name that the user gave to a node: `P` for `P.exp`."""
+    if "." not in node:
+        return node
+    plain = [a for a, n in streamed.program.aliases.items() if n == node and "." not in a]
+    return plain[0] if plain else node
+
+
+@dataclass(kw_only=True)
+class Assignment:
+    """Which nodes and states each compute step evaluates, by the step's place in the role's list."""
+
+    nodes: dict[int, tuple[str, ...]]
+
+    def after(self, step: int) -> tuple[str, ...]:
+        return tuple(n for k, names in self.nodes.items() if k > step for n in names)
+
+
+def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset[str]) -> Assignment:
+    """Give each tile node and each state that isn't a product to one compute step."""
+    taken: set[str] = set(products)
+    out: dict[int, tuple[str, ...]] = {}
+    for k, s in enumerate(steps):
+        name = s.target.id if isinstance(s.target, ast.Name) else s.target.base.id
+        node = resolve(streamed, name)
+        if not node:
+            known = tuple(display(streamed, n) for n in streamed.order)
+            raise WgError(UnknownName(span=s.span, what="tile value", name=name, known=known))
+        wanted = _closure(streamed, node) - taken
+        out[k] = tuple(n for n in streamed.order if n in wanted)
+        taken |= wanted
+    rest = [s.name for s in streamed.states if s.name not in taken]
+    if rest and out:
+        last = max(out)
+        wanted = set().union(*(_closure(streamed, r) for r in rest)) - taken
+        out[last] = (*out[last], *(n for n in streamed.order if n in wanted))
+    return Assignment(nodes=out)
+
+
+def _closure(streamed: Streamed, name: str) -> set[str]:
+    seen: set[str] = set()
+    stack = [name]
+    while stack:
+        n = stack.pop()
+        if n in seen or n not in streamed.order:
+            continue
+        seen.add(n)
+        node = streamed.tile_node(n)
+        state = streamed.state(n)
+        if node is not None and not isinstance(node, Reduce):
+            stack += [x.tensor for e in node.exprs() for x in loads(e)]
+        if state is not None:
+            stack += [x.tensor for x in loads(state.node.body)] + list(state.references)
+    return {n for n in seen if not isinstance(streamed.tile_node(n), Reduce)}
+
+
+@dataclass(kw_only=True)
+class Computer:
+    """Turns assigned nodes into operations for one role, and places their registers."""
+
+    streamed: Streamed
+    role: str
+    values: dict[str, Value] = field(default_factory=dict)
+    home: dict[str, str] = field(default_factory=dict)  # node -> value that holds it
+
+    def declare(self, value: Value) -> str:
+        self.values.setdefault(value.name, value)
+        return value.name
+
+    def row(self, name: str, partial: bool = False) -> str:
+        return self.declare(Value(name=name, role=self.role, kind="row", dtype=F32, partial=partial))
+
+    def is_partial(self, s: State) -> bool:
+        """Whether lanes may keep their own share of a state: a sum that nothing in the loop reads."""
+        read = any(x.tensor == s.name for n in self.streamed.tile for e in n.exprs() for x in loads(e))
+        return s.node.op == "sum" and not read and not any(s.name in t.references for t in self.streamed.states)
+
+    def state_value(self, s: State) -> str:
+        return self.row(display(self.streamed, s.name), partial=self.is_partial(s))
+
+    def initial(self, names: tuple[str, ...], rows: Axis) -> list[Op]:
+        """States before anything has been seen."""
+        out: list[Op] = []
+        for n in names:
+            s = self.streamed.state(n)
+            if s is not None:
+                identity = const(float(IDENTITY[s.node.op]))
+                out.append(MapOp(dst=self.state_value(s), expr=identity, rows=rows))
+        return out
+
+    def correction_name(self, s: State) -> str:
+        """One row value for each distinct correction."""
+        distinct = list(dict.fromkeys(t.correction for t in self.streamed.states if t.correction is not None))
+        k = distinct.index(s.correction)
+        return f"{display(self.streamed, s.references[0])}.corr{k or ''}"
+
+    def ops(
+        self, names: tuple[str, ...], later: tuple[str, ...], rows: Axis, cols: Axis, masks: tuple[Expr, ...], first: bool
+    ) -> list[Op]:
+        """The operations of one compute step. `later`: nodes of later steps. `first`: statically the first tile."""
+        work = _Ops(self, names, later, rows, cols, conjunction(*masks), bool(masks), first)
+        for product in work.products():
+            work.mask_product(product)
+        for n in names:
+            work.node(n)
+        work.close()
+        return work.out
+
+
+@dataclass
+class _Ops:
+    computer: Computer
+    names: tuple[str, ...]
+    later: tuple[str, ...]
+    rows: Axis
+    cols: Axis
+    predicate: Expr
+    masked: bool
+    first: bool
+    out: list[Op] = field(default_factory=list)
+    running: dict[str, str] = field(default_factory=dict)  # state -> row value that holds it in this tile
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    corrected: set[str] = field(default_factory=set)
+
+    @property
+    def streamed(self) -> Streamed:
+        return self.computer.streamed
+
+    def emit(self, op: Op) -> None:
+        self.out.append(op)
+
+    def products(self) -> list[str]:
+        """Tile products that the nodes of this step read."""
+        found = []
+        for n in self.names:
+            node = self.streamed.tile_node(n) or getattr(self.streamed.state(n), "node", None)
+            for e in node.exprs() if node else ():
+                for x in loads(e):
+                    if isinstance(self.streamed.tile_node(x.tensor), Reduce) and x.tensor not in found:
+                        found.append(x.tensor)
+        return found
+
+    def mask_product(self, name: str) -> None:
+        if name in self.streamed.masks and self.masked:
+            value = self.computer.home[name]
+            fill = const(self.streamed.fills[name])
+            self.emit(self.map(value, Select(cond=self.predicate, then=Reg(name=value), other=fill)))
+
+    def map(self, dst: str, e: Expr) -> MapOp:
+        return MapOp(dst=dst, expr=e, rows=self.rows, cols=self.cols)
+
+    # ---- reading
+    def read(self, e: Expr) -> Expr:
+        def one(x: Expr) -> Expr | None:
+            if not isinstance(x, Load):
+                return None
+            if x.tensor in self.computer.home:
+                return Reg(name=self.computer.home[x.tensor])
+            if x.tensor.endswith(OLD_SUFFIX):
+                s = self.streamed.state(x.tensor.removesuffix(OLD_SUFFIX))
+                return Reg(name=self.computer.state_value(s)) if s else None
+            s = self.streamed.state(x.tensor)
+            return Reg(name=self.running.get(x.tensor) or self.computer.state_value(s)) if s else None
+
+        return rewrite(e, one)
+
+    # ---- writing
+    def node(self, name: str) -> None:
+        state = self.streamed.state(name)
+        if state is not None:
+            return self.state(state)
+        node = self.streamed.tile_node(name)
+        assert node is not None and not isinstance(node, Reduce)
+        body = node.body  # type: ignore[union-attr]
+        masked = name in self.streamed.masks and self.masked
+        if isinstance(body, Load) and body.tensor in self.computer.home and not masked:
+            self.computer.home[name] = self.computer.home[body.tensor]
+            return
+        value = self.place(name, [x.tensor for x in loads(body)])
+        e = self.read(body)
+        if masked:
+            e = Select(cond=self.predicate, then=e, other=const(self.streamed.fills[name]))
+        self.emit(self.map(value, e))
+        self.computer.home[name] = value
+
+    def place(self, name: str, sources: list[str]) -> str:
+        """Registers for a tile node: those of an operand that nothing reads any more, else its own."""
+        shown = display(self.streamed, name)
+        after = self.names[self.names.index(name) + 1 :] + self.later
+        still = {x.tensor for n in after for e in self.exprs(n) for x in loads(e)} - {name}
+        for source in sources:
+            value = self.computer.home.get(source)
+            if value is None or source in still or any(self.computer.home.get(s) == value for s in still):
+                continue
+            base = self.computer.values[value].over or value
+            if not isinstance(self.streamed.tile_node(name), Map):
+                return value
+            return self.computer.declare(
+                Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count, over=base)
+            )
+        return self.computer.declare(
+            Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count)
+        )
+
+    def exprs(self, name: str) -> tuple[Expr, ...]:
+        node = self.streamed.tile_node(name)
+        if node is not None:
+            return node.exprs()
+        state = self.streamed.state(name)
+        return (state.node.body,) if state else ()
+
+    def state(self, s: State) -> None:
+        if s.node.op not in ("sum", "max", "min"):
+            raise WgError(NotYetSupported(span=s.node.span, what=f"`{s.node.op}` along the streamed axis"))
+        value = self.computer.state_value(s)
+        referenced = any(s.name in t.references for t in self.streamed.states)
+        dst = value
+        if referenced and not self.first:
+            dst = self.computer.row(f"{value}.new")
+            self.moved.append((value, dst))
+        src = self.read(s.node.body)
+        if s.name in self.streamed.masked_states and self.masked:
+            src = Select(cond=self.predicate, then=src, other=const(float(IDENTITY[s.node.op])))
+        start: Expr | None = None
+        if not self.first:
+            start = Reg(name=value)
+            if s.correction is not None:
+                start = apply("mul", start, Reg(name=self.correct(s)))
+        lanes = "partial" if self.computer.is_partial(s) else "full"
+        self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
+        self.running[s.name] = dst
+        if s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full):
+            self.guard(s, dst)
+        for t in self.streamed.states:
+            if t.correction is not None and s.name in t.references and not self.first:
+                self.correct(t)
+
+    def guard(self, s: State, dst: str) -> None:
+        """While a row has seen nothing its maximum is infinite; exponents then subtract 0 instead."""
+        ref = self.computer.row(f"{self.computer.state_value(s)}.ref")
+        nothing = Cmp(op="eq", left=Reg(name=dst), right=const(float(IDENTITY[s.node.op])))
+        self.emit(MapOp(dst=ref, expr=Select(cond=nothing, then=const(0.0), other=Reg(name=dst)), rows=self.rows))
+        self.running[s.name] = ref
+
+    def correct(self, s: State) -> str:
+        """The factor by which what was accumulated so far is corrected, computed once a tile."""
+        name = self.computer.row(self.computer.correction_name(s))
+        if name not in self.corrected and all(r in self.running for r in s.references):
+            assert s.correction is not None
+            self.emit(MapOp(dst=name, expr=self.read(s.correction), rows=self.rows))
+            self.corrected.add(name)
+        return name
+
+    def close(self) -> None:
+        for value, new in self.moved:
+            self.emit(MapOp(dst=value, expr=Reg(name=new), rows=self.rows))

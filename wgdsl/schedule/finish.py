@@ -1,0 +1,205 @@
+"""finish: the end of an item in a role that computes: final values, stores, and the release of what was filled once.
+
+In: the `finish` step and what the role's walk knows.  Out: steps. A result goes through its staging buffer and a bulk store,
+or straight from registers; `over` makes the store's completed read the release of the buffer underneath.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import NotYetSupported, StillInFlight, UnknownName
+from ..program.expr import TRUE, Expr, Load, Reg, Scalar, Select, const, loads, rewrite
+from ..program.graph import Output
+from ..program.poly import Poly
+from ..roles.model import (
+    Advance,
+    Arrive,
+    Axis,
+    BarSync,
+    CommitStore,
+    CompleteOp,
+    Compute,
+    CopyOut,
+    Elect,
+    FenceAsync,
+    If,
+    MapOp,
+    Op,
+    Slot,
+    Step,
+    StoreGlobal,
+    StoreShared,
+    TmaStore,
+    WaitStore,
+)
+from ..syntax import ast
+from .place import Placed, name_of
+from .sync import THREADS, RoleSync
+
+
+class MathSync(RoleSync):
+    """A role that multiplies and computes."""
+
+    def finish(self, s: ast.FinishStep) -> None:
+        if self.state.flight:
+            g = self.state.flight[-1]
+            raise WgError(StillInFlight(span=s.span, product=g.product, touched="finish", issued=g.span))
+        outputs = [self.output(t) for t in s.targets]
+        staged = self.staged(s, outputs)
+        states = {x.tensor for o in outputs for x in loads(o.value)}
+        ops: list[Op] = [c for n in self.streamed.order if n in states and (c := self.complete(n)) is not None]
+        if ops:
+            self.emit(Compute(ops=tuple(ops), note="whole rows"))
+        for o in sorted(outputs, key=lambda o: o.tensor in staged):  # what needs the registers as they are comes first
+            self.one(o, staged.get(o.tensor), s)
+
+    def output(self, target: ast.Name | ast.Index) -> Output:
+        found = {o.tensor: o for o in self.streamed.outputs}
+        name = name_of(target)
+        if name not in found:
+            raise WgError(UnknownName(span=target.span, what="output", name=name, known=tuple(found)))
+        return found[name]
+
+    def staged(self, s: ast.FinishStep, outputs: list[Output]) -> dict[str, Placed]:
+        out: dict[str, Placed] = {}
+        for via in s.via:
+            placed = self.placement.placed.get(via)
+            if placed is None or placed.home.tensor not in {o.tensor for o in outputs}:
+                known = tuple(n for n, p in self.placement.placed.items() if p.home.output)
+                raise WgError(UnknownName(span=s.span, what="staging buffer of these outputs", name=via, known=known))
+            out[placed.home.tensor] = placed
+        return out
+
+    def complete(self, name: str) -> CompleteOp | None:
+        state = self.streamed.state(name)
+        if state is None or state.is_contract or not self.computer.is_partial(state):
+            return None
+        return CompleteOp(value=self.computer.state_value(state), op=state.node.op)
+
+    # ---- one output
+    def one(self, o: Output, staged: Placed | None, s: ast.FinishStep) -> None:
+        rows, cols = self.output_axes(o, s)
+        value = self.final(o)
+        text = f"finish {o.tensor}"
+        rounding = f"{o.tensor} to {o.dtype} (output)"
+        if o.dtype.bits < 32 and rounding not in self.roundings:
+            self.roundings.append(rounding)
+        if staged is None:
+            self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, note=text))
+            return
+        if cols is None:
+            raise WgError(NotYetSupported(span=s.span, what=f"staging `{o.tensor}`, which has one element a row"))
+        dst = self.tile_of(o, s)
+        if value != Reg(name=dst):
+            self.emit(Compute(ops=(MapOp(dst=dst, expr=value, rows=rows, cols=cols),), note=text))
+        self.store(o, staged, dst, rows, cols)
+
+    def output_axes(self, o: Output, s: ast.FinishStep) -> tuple[Axis, Axis | None]:
+        """Rows of the output's tile are those of the products; what else is wide are its columns."""
+        row = next(iter(self.products.values())).rows
+        wide = [i for i in o.indices if i == row or self.plan.size(i, o.tensor, s.span) > 1]
+        cols = [i for i in wide if i != row]
+        if row not in wide or len(cols) > 1:
+            raise WgError(NotYetSupported(span=s.span, what=f"the tile of `{o.tensor}` over ({', '.join(wide)})"))
+        return self.plan.axis_of(row), self.plan.axis_of(cols[0]) if cols else None
+
+    def tile_of(self, o: Output, s: ast.FinishStep) -> str:
+        """The accumulator whose registers take the final value."""
+        for x in loads(o.value):
+            state = self.streamed.state(x.tensor)
+            if state is not None and state.is_contract:
+                return self.computer.home[x.tensor]
+        raise WgError(NotYetSupported(span=s.span, what=f"`{o.tensor}`, which holds no product,"))
+
+    def final(self, o: Output) -> Expr:
+        """The output's value over registers; outside its domain the value it stores there."""
+
+        def one(x: Expr) -> Expr | None:
+            if not isinstance(x, Load):
+                return None
+            state = self.streamed.state(x.tensor)
+            if state is None:
+                return None
+            if state.is_contract:
+                return Reg(name=self.computer.home[x.tensor])
+            return Reg(name=self.computer.state_value(state))
+
+        value = rewrite(o.value, one)
+        domain = self.streamed.program.domain(o.name)
+        if domain == TRUE:
+            return value
+        other = const(0.0) if o.otherwise is None else rewrite(o.otherwise, one)
+        return Select(cond=domain, then=value, other=other)
+
+    # ---- stores
+    @property
+    def local(self) -> Poly:
+        return Poly.of("wg") + self.placement.local_barriers[self.role.name]
+
+    def group_sync(self, note: str) -> BarSync:
+        return BarSync(id=self.local, threads=THREADS, note=note)
+
+    def store(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
+        b = p.buffer
+        part = Poly.of("wg") if b.parts > 1 else Poly.of(0)
+        slot = Slot(ring=b.ring)
+        if p.home.over is not None:
+            self.emit(self.group_sync(f"all warps have read {p.home.over}"))
+        elif self.plan.persistent:
+            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)), self.group_sync(f"{b.name} is free"))
+        self.emit(StoreShared(buffer=b.name, part=part, slot=slot, src=src))
+        copies = [
+            TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, span=self.span)
+            for panel, coords in p.copies(rows.origin, cols.origin)
+        ]
+        bulk: tuple[Step, ...] = (
+            replace(FenceAsync(), span=self.span),
+            replace(self.group_sync("written"), span=self.span),
+            Elect(body=(*copies, CommitStore(span=self.span)), span=self.span),
+        )
+        if not p.needs_fallback:
+            self.emit(*bulk)
+        else:
+            copy = CopyOut(
+                buffer=b.name, part=part, slot=slot, tensor=o.tensor, access=o.access, rows=rows, cols=cols, span=self.span
+            )
+            plain = (self.group_sync("written"), copy, self.group_sync("copied"))
+            other = tuple(replace(x, span=self.span) for x in plain)
+            note = "a row pitch that suits the tensor map"
+            self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))
+        if p.home.over is not None:
+            self.release_under(p)
+
+    def release_under(self, p: Placed) -> None:
+        """The store has read its buffer: the one underneath may be filled again."""
+        ring = self.placement.ring_of[p.home.over or ""]
+        empty = self.placement.rings[ring].empty
+        if empty is None:
+            return
+        arrive = Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring), by="thread", span=self.span)
+        self.emit(Elect(body=(WaitStore(pending=0, span=self.span), arrive)), Advance(ring=ring))
+
+    def end_item(self) -> None:
+        """Release what was filled once an item and has no staging over it. Every product has been awaited by now."""
+        over = {self.placement.ring_of[h.over] for h in self.plan.homes.values() if h.over}
+        once: dict[str, None] = {}
+        for p in self.products.values():
+            for home in (p.a, p.b):
+                if home is not None and self.plan.axis not in self.plan.homes[home].indices:
+                    once[self.placement.ring_of[home]] = None
+        for ring in once:
+            empty = self.placement.rings[ring].empty
+            if empty is not None and ring not in over:
+                self.emit(
+                    Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring)), Advance(ring=ring)
+                )
+
+    def leave(self) -> None:
+        finishes = [s for s in self.role.steps if isinstance(s, ast.FinishStep) and s.via]
+        if finishes:
+            self.span = finishes[-1].span
+            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),), note="the last store has read its buffer"))
+
+

@@ -1,0 +1,178 @@
+"""lower: streamed graph + schedule -> role program.
+
+In: a canonical program streamed along the schedule's axis, and the schedule's AST.  Out: a `RoleProgram` in which every event
+is explicit. Order: plan (numbers), place (memory), mask (trip), then each role's pipeline and sync.
+"""
+
+from __future__ import annotations
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import MissingLine, NotYetSupported
+from ..foundation.dtypes import F32, I32, DType
+from ..foundation.source import Span
+from ..program.expr import TRUE, Expr, Scalar, loads, walk
+from ..program.graph import Input, Output
+from ..program.poly import ceildiv
+from ..program.streamed import Streamed
+from ..roles import model as roles
+from ..roles.model import Grid, GridAxis, Kernel, Param, Registers, Role, RoleProgram, Step, TensorArg
+from ..syntax import ast
+from ..targets.registers import launch_registers
+from .finish import MathSync
+from .load import LoadSync
+from .mask import Trip, make_trip
+from .place import Placement, place, steps_of
+from .plan import Plan, RolePlan, make_plan
+from .sync import THREADS, Ids, RoleSync, deal_ids
+
+
+def stream_axis(schedule: ast.Schedule) -> tuple[str, Span | None]:
+    """The axis that the schedule streams and where it says so. Raises WgError if it doesn't."""
+    found = [i for i in schedule.items if isinstance(i, ast.StreamDecl)]
+    if not found:
+        raise WgError(MissingLine(span=schedule.span, line="`stream` line"))
+    return found[0].axis, found[0].span
+
+
+def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
+    """The role program of `schedule` over a streamed program. Raises WgError (WG04xx)."""
+    plan = make_plan(streamed, schedule)
+    placement = place(plan)
+    trip = make_trip(plan, _domain(streamed))
+    ids = deal_ids(plan)
+    placement.local_barriers = ids.local
+    synced = [_sync(plan, placement, trip, r, ids) for r in plan.roles]
+    steps = [s.steps() for s in synced]
+    kernel = _kernel(plan, placement, ids, synced, steps)
+    return RoleProgram(
+        program=streamed.program.name,
+        schedule=schedule.name,
+        target=schedule.target,
+        kernels=(kernel,),
+        roundings=tuple(dict.fromkeys(r for s in synced for r in s.roundings)),
+    )
+
+
+def _domain(streamed: Streamed) -> Expr:
+    """Where an element of the streamed axis counts for anything: the common domain of what the states sum."""
+    domains = [streamed.program.domain_of(s.node.body) for s in streamed.states]
+    if not domains:
+        return TRUE
+    first = domains[0]
+    for s, d in zip(streamed.states, domains, strict=True):
+        if d != first:
+            raise WgError(NotYetSupported(span=s.node.span, what="streamed reductions over different domains"))
+    return first
+
+
+def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids) -> RoleSync:
+    kinds = [isinstance(s, ast.FillStep) for s in steps_of(role.steps) if not hasattr(s, "body")]
+    return (LoadSync if kinds and all(kinds) else MathSync)(plan, placement, trip, role, ids)
+
+
+# ---- the kernel ------------------------------------------------------------------------------------------------------
+
+
+def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]) -> Kernel:
+    graph = plan.graph
+    threads = THREADS * sum(r.count for r in plan.roles)
+    every = [s for body in steps for s in roles.walk(body)]
+    tensors = _tensors(plan, placement, every)
+    return Kernel(
+        name=f"{graph.name}_{plan.schedule.name}",
+        program=graph.name,
+        schedule=plan.schedule.name,
+        target=plan.schedule.target,
+        grid=_grid(plan),
+        threads=threads,
+        roles=tuple(_role(s, body, threads) for s, body in zip(synced, steps, strict=True)),
+        rings=tuple(placement.rings.values()),
+        buffers=tuple(p.buffer for p in placement.placed.values()),
+        barriers=tuple(placement.barriers.values()),
+        values=tuple(v for s in synced for v in s.computer.values.values()),
+        maps=tuple(p.map for p in placement.placed.values()),
+        tensors=tensors,
+        params=_params(plan, placement, every),
+        index_extents=dict(graph.extents),
+        shared_bytes=placement.shared_bytes,
+        named_barriers=(
+            *((f"turns of {t.role}", t.first, t.count) for t in ids.turns),
+            *((f"warpgroups of {r}", first, _count(plan, r)) for r, first in ids.local.items()),
+        ),
+    )
+
+
+def _count(plan: Plan, role: str) -> int:
+    return next(r.count for r in plan.roles if r.name == role)
+
+
+def _grid(plan: Plan) -> Grid:
+    axes = []
+    for i in plan.grid:
+        tile = plan.tiles.get(i, 1)
+        axes.append(GridAxis(index=i, tile=tile, blocks=ceildiv(plan.graph.extents[i], tile)))
+    return Grid(axes=tuple(axes), persistent=plan.persistent)
+
+
+def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
+    r = s.role
+    if r.registers is not None:
+        direction = "inc" if r.registers > launch_registers(threads) else "dec"
+        body = (Registers(count=r.registers, direction=direction, span=r.span), *body)
+    return Role(
+        name=r.name,
+        first=r.first,
+        count=r.count,
+        registers=r.registers,
+        elected=isinstance(s, LoadSync),
+        steps=body,
+        span=r.span,
+    )
+
+
+def _exprs(step: Step) -> list[Expr]:
+    if isinstance(step, roles.Compute):
+        return [e for op in step.ops for e in (getattr(op, "expr", None), getattr(op, "src", None), getattr(op, "start", None)) if e is not None]
+    return [step.value] if isinstance(step, roles.StoreGlobal) else []
+
+
+def _direct(every: list[Step]) -> dict[str, None]:
+    """Tensors that threads address themselves."""
+    out: dict[str, None] = {}
+    for s in every:
+        if isinstance(s, roles.StoreGlobal | roles.CopyOut):
+            out[s.tensor] = None
+        for e in _exprs(s):
+            for x in loads(e):
+                out[x.tensor] = None
+    return out
+
+
+def _tensors(plan: Plan, placement: Placement, every: list[Step]) -> tuple[TensorArg, ...]:
+    used = {p.home.tensor for p in placement.placed.values()} | set(_direct(every))
+    out = []
+    for n in plan.graph.nodes:
+        if isinstance(n, Input) and n.name in used:
+            out.append(TensorArg(name=n.name, dtype=n.dtype, shape=n.shape, written=False))
+        if isinstance(n, Output) and n.tensor in used:
+            out.append(TensorArg(name=n.tensor, dtype=n.dtype, shape=n.shape, written=True))
+    return tuple(out)
+
+
+def _params(plan: Plan, placement: Placement, every: list[Step]) -> tuple[Param, ...]:
+    """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, flags."""
+    dtypes: dict[str, DType] = {n.name: n.dtype for n in plan.graph.inputs} | {o.tensor: o.dtype for o in plan.graph.outputs}
+    ranks = {n.name: len(n.shape) for n in plan.graph.inputs} | {o.tensor: len(o.shape) for o in plan.graph.outputs}
+    out = [Param(kind="map", name=p.map.name, tensor=p.home.tensor) for p in placement.placed.values()]
+    for t in _direct(every):
+        out.append(Param(kind="pointer", name=t, tensor=t, dtype=dtypes[t]))
+        out += [Param(kind="stride", name=f"{t}.stride{a}", tensor=t, axis=a) for a in range(ranks[t])]
+    out += [Param(kind="dim", name=d, dtype=I32) for d in plan.graph.dims if d not in plan.graph.fixed]
+    scalars = {x.name for s in every for e in _exprs(s) for x in walk(e) if isinstance(x, Scalar)}
+    out += [Param(kind="scalar", name=s.name, dtype=F32) for s in plan.graph.scalars if s.name in scalars]
+    for p in placement.placed.values():
+        if p.needs_fallback:
+            out.append(Param(kind="flag", name=f"{p.home.tensor}.tma", tensor=p.home.tensor))
+    return tuple(out)
+
+

@@ -1,0 +1,165 @@
+"""mask: what of the streamed axis an item has to visit, and where along it each predicate is partial.
+
+In: the domain's predicates and the plan.  Out: a `Trip`: tile range [lo, hi), trip count n, and for each predicate the
+positions (in stream order) at which a tile may hold elements on both sides of it. By interval analysis of affine
+predicates alone; any other predicate is partial everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..program.expr import Affine, Expr, conjuncts
+from ..program.poly import Poly, ceildiv, floordiv, maximum, minimum
+from .plan import ROWS, Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partial:
+    """A predicate and the positions [start, stop) at which it must be tested; `stop` None is the end."""
+
+    name: str
+    predicate: Expr
+    start: Poly
+    stop: Poly | None
+
+    @property
+    def prefix(self) -> bool:
+        return self.start.constant == 0 and self.stop is not None
+
+    @property
+    def everywhere(self) -> bool:
+        return self.start.constant == 0 and self.stop is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trip:
+    """lets: integers to bind, in order, before the loop. `n` counts tiles; position p is tile `tile(p)`."""
+
+    axis: str
+    descending: bool
+    lets: tuple[tuple[str, Poly], ...]
+    mask_lets: tuple[tuple[str, Poly], ...]  # needed only by roles that mask
+    lo: Poly
+    hi: Poly
+    n: Poly
+    partials: tuple[Partial, ...]
+
+    def tile(self, position: Poly) -> Poly:
+        return self.hi - 1 - position if self.descending else self.lo + position
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """j <= rest // q (upper) or j >= ceil(-rest / q) (lower) for a predicate q*j + rest >= 0 at both ends of the box."""
+
+    name: str
+    predicate: Expr
+    upper: bool
+    loosest: Poly  # j bound for some row of the CTA
+    tightest: Poly  # j bound for every row of the warpgroup
+    rows: bool  # whether it depends on the row
+
+
+def make_trip(plan: Plan, domain: Expr) -> Trip:
+    """The trip along the streamed axis for elements inside `domain` and the axis' extent."""
+    axis, size = plan.axis, plan.tiles[plan.axis]
+    extent = Affine(poly=plan.graph.extents[axis] - 1 - Poly.of(axis))
+    found = [_bound(plan, "end", extent)]
+    rest: list[Partial] = []
+    for k, p in enumerate(conjuncts(domain)):
+        bound = _bound(plan, f"where{k}" if k else "where", p)
+        if bound is None:
+            rest.append(Partial(name=f"where{k}", predicate=p, start=Poly.of(0), stop=None))
+        else:
+            found.append(bound)
+    bounds = [b for b in found if b is not None]
+    hi = minimum(*(floordiv(b.loosest + size, size) for b in bounds if b.upper))
+    lows = [floordiv(b.loosest, size) for b in bounds if not b.upper]
+    lo = maximum(0, *lows) if lows else Poly.of(0)
+    lets = [(f"{axis}.hi", hi)]
+    hi_name, lo_name = Poly.of(f"{axis}.hi"), lo
+    if lows:
+        lets.append((f"{axis}.lo", lo))
+        lo_name = Poly.of(f"{axis}.lo")
+    lets.append((f"{axis}.n", maximum(0, hi_name - lo_name)))
+    n = Poly.of(f"{axis}.n")
+    mask_lets: list[tuple[str, Poly]] = []
+    partials = [_partial(plan, b, size, lo_name, hi_name, n, mask_lets) for b in bounds]
+    return Trip(
+        axis=axis,
+        descending=plan.descending,
+        lets=tuple(lets),
+        mask_lets=tuple(mask_lets),
+        lo=lo_name,
+        hi=hi_name,
+        n=n,
+        partials=(*partials, *rest),
+    )
+
+
+def _bound(plan: Plan, name: str, p: Expr) -> _Bound | None:
+    if not isinstance(p, Affine):
+        return None
+    c = p.poly.coefficient(plan.axis)
+    if c is None or not c.constant:
+        return None
+    rest = p.poly.without([plan.axis])
+    highest, _ = _extremes(plan, rest, whole=True)
+    _, lowest = _extremes(plan, rest, whole=False)
+    if highest is None or lowest is None:
+        return None
+    if c.constant < 0:
+        q = -c.constant
+        loosest, tightest = floordiv(highest, q), floordiv(lowest, q)
+    else:
+        q = c.constant
+        loosest, tightest = ceildiv(-highest, q), ceildiv(-lowest, q)
+    return _Bound(name, p, c.constant < 0, loosest, tightest, highest != lowest)
+
+
+def _extremes(plan: Plan, rest: Poly, whole: bool) -> tuple[Poly | None, Poly | None]:
+    """(largest, smallest) of a polynomial over the rows of the CTA's tile (`whole`) or of the warpgroup's share."""
+    high: dict[str, Poly] = {}
+    low: dict[str, Poly] = {}
+    for s in rest.symbols() & set(plan.graph.extents):
+        c = rest.coefficient(s)
+        if c is None or c.constant is None:
+            return None, None
+        first, last = _range(plan, s, whole)
+        high[s], low[s] = (last, first) if c.constant > 0 else (first, last)
+    return rest.substitute(high), rest.substitute(low)
+
+
+def _range(plan: Plan, index: str, whole: bool) -> tuple[Poly, Poly]:
+    """First and last element that exists of the item's tile along an index."""
+    origin, size = plan.origin(index), plan.size(index)
+    if size == 1:
+        return origin, origin
+    if not whole and plan.is_split(index):
+        origin, size = origin + Poly.of("wg") * ROWS, ROWS
+    return origin, minimum(origin + size, plan.graph.extents[index]) - 1
+
+
+def _partial(plan: Plan, b: _Bound, size: int, lo: Poly, hi: Poly, n: Poly, lets: list[tuple[str, Poly]]) -> Partial:
+    """Positions at which the bound cuts through a tile. Without rows it cuts at most the outermost one."""
+    at_front = b.upper == plan.descending
+    if not b.rows:
+        one = Poly.of(1)
+        return Partial(
+            name=b.name, predicate=b.predicate, start=Poly.of(0) if at_front else n - 1, stop=one if at_front else None
+        )
+    if b.upper:
+        full = floordiv(b.tightest + 1, size)  # tiles below this are full
+        cut = hi - full if plan.descending else full - lo
+    else:
+        full = ceildiv(b.tightest, size)  # tiles from this on are full
+        cut = hi - full if plan.descending else full - lo
+    name = f"{plan.axis}.{b.name}"
+    lets.append((name, cut))
+    edge = Poly.of(name)
+    return Partial(
+        name=b.name, predicate=b.predicate, start=Poly.of(0) if at_front else edge, stop=edge if at_front else None
+    )
+
+

@@ -1,0 +1,316 @@
+"""place: memory for every home.
+
+In: a `Plan`.  Out: a `Placement`: buffers with swizzles and offsets, rings and their barriers with arrival counts, tensor
+maps, and for each home the coordinates of its copies. Registers are placed where steps are lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import CantShare, NotFilled, NotYetSupported, TileShape, UnknownName
+from ..foundation.source import Span
+from ..program.graph import Input, Output
+from ..program.poly import Poly, floordiv
+from ..roles.model import Barrier, Buffer, MapDim, Ring, TensorMap
+from ..syntax import ast
+from ..targets.swizzle import swizzle_for
+from .plan import Home, Plan, RolePlan
+
+ALIGN = 1024  # every tile starts on a swizzle atom
+WARPS = 4  # of a warpgroup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A home with its buffer and how its copies address global memory."""
+
+    home: Home
+    buffer: Buffer
+    map: TensorMap
+    split_inner: bool  # the innermost axis stands in the map as (panel columns, panel): one copy moves all panels
+    rows_axis: int
+    cols_axis: int
+    needs_fallback: bool  # a store whose row pitch may not suit the tensor map
+
+    def copies(self, rows: Poly, cols: Poly) -> list[tuple[int, tuple[Poly, ...]]]:
+        """(panel, coordinates) of each copy of a tile at element (rows, cols) of its two axes."""
+        width = self.buffer.panel_cols
+        if self.split_inner:
+            return [(0, self._coords(Poly.of(0), rows, floordiv(cols, width)))]
+        return [(p, self._coords(cols + p * width, rows, None)) for p in range(self.buffer.panels)]
+
+    def _coords(self, inner: Poly, rows: Poly, panel: Poly | None) -> tuple[Poly, ...]:
+        others = [a for k, a in enumerate(self.home.access) if k not in (self.rows_axis, self.cols_axis)]
+        return (inner, rows, *([panel] if panel is not None else []), *reversed(others))
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of all copies of one part of one stage; boxes count whole even where they are clipped."""
+        return self.buffer.tile_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill:
+    """A fill step's homes, which form one ring."""
+
+    ring: str
+    homes: tuple[str, ...]
+    role: str
+
+
+@dataclass(kw_only=True)
+class Placement:
+    placed: dict[str, Placed]
+    rings: dict[str, Ring]
+    barriers: dict[str, Barrier]
+    ring_of: dict[str, str]
+    shared_bytes: int = 0
+    local_barriers: dict[str, int] = field(default_factory=dict)
+
+    def per_part(self, ring: str) -> bool:
+        """Whether each part of the ring has its own barrier."""
+        full = self.rings[ring].full
+        return full is not None and self.barriers[full].parts > 1
+
+
+def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:
+    for s in steps:
+        yield s
+        yield from steps_of(getattr(s, "body", ()))
+
+
+def name_of(t: ast.Name | ast.Index) -> str:
+    return t.id if isinstance(t, ast.Name) else t.base.id
+
+
+def place(plan: Plan) -> Placement:
+    """Raises WgError (WG04xx) for homes that can't be placed."""
+    return _Placer(plan).run()
+
+
+class _Placer:
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.fills = self.find_fills()
+        self.readers = self.find_readers()
+
+    def run(self) -> Placement:
+        plan = self.plan
+        self.check_fills()
+        placed = {h.name: self.placed(h) for h in plan.homes.values()}
+        ring_of = {h: f.ring for f in self.fills for h in f.homes} | {h.name: h.name for h in plan.homes.values() if h.output}
+        placed = {n: replace(p, buffer=replace(p.buffer, ring=ring_of[n])) for n, p in placed.items()}
+        placed, end = self.offsets(placed)
+        rings, barriers = self.rings(placed, end)
+        last = max((b.offset + 8 * b.parts * b.stages for b in barriers.values()), default=end)
+        return Placement(placed=placed, rings=rings, barriers=barriers, ring_of=ring_of, shared_bytes=last)
+
+    # ---- who fills, who reads
+    def find_fills(self) -> list[Fill]:
+        found: dict[tuple[str, ...], Fill] = {}
+        for role in self.plan.roles:
+            for s in steps_of(role.steps):
+                if not isinstance(s, ast.FillStep):
+                    continue
+                homes = tuple(name_of(t).split(".")[0] for t in s.targets)
+                for h in homes:
+                    self.known_home(h, s.span)
+                found.setdefault(homes, Fill(ring=homes[0], homes=homes, role=role.name))
+                if found[homes].role != role.name:
+                    raise WgError(NotFilled(span=s.span, name=homes[0], why=f"is filled by `{found[homes].role}` too"))
+        return list(found.values())
+
+    def known_home(self, name: str, span: Span | None) -> None:
+        if name not in self.plan.homes:
+            raise WgError(UnknownName(span=span, what="home", name=name, known=tuple(self.plan.homes)))
+        if self.plan.homes[name].output:
+            raise WgError(NotFilled(span=span, name=name, why="stages an output; it is written by `finish`, not filled"))
+
+    def find_readers(self) -> dict[str, list[RolePlan]]:
+        out: dict[str, list[RolePlan]] = {}
+        for role in self.plan.roles:
+            for s in steps_of(role.steps):
+                if isinstance(s, ast.IssueStep):
+                    for operand in (s.left, s.right):
+                        roles = out.setdefault(name_of(operand), [])
+                        if role not in roles:
+                            roles.append(role)
+        return out
+
+    def check_fills(self) -> None:
+        for h in self.plan.homes.values():
+            if h.output:
+                continue
+            times = sum(h.name in f.homes for f in self.fills)
+            if times == 0:
+                raise WgError(NotFilled(span=h.span, name=h.name, why="is never filled"))
+            if times > 1:
+                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled in two different groups"))
+            if h.name not in self.readers:
+                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled but never read"))
+        for f in self.fills:
+            depths = {self.plan.homes[h].stages for h in f.homes}
+            if len(depths) > 1:
+                why = f"is filled together with {', '.join(f.homes[1:])}, so their rings must be equally deep"
+                raise WgError(NotFilled(span=self.plan.homes[f.ring].span, name=f.ring, why=why))
+
+    # ---- one home
+    def placed(self, home: Home) -> Placed:
+        plan = self.plan
+        tensor = self.tensor(home.tensor)
+        cols_axis = len(home.access) - 1
+        wide = self.wide_axes(home)
+        if len(wide) != 2 or cols_axis not in wide:
+            cure = "a home holds a two-dimensional tile whose columns run along the tensor's last axis"
+            raise WgError(NotYetSupported(span=home.span, what=f"the tile of `{home.name}`", cure=cure))
+        rows_axis = next(a for a in wide if a != cols_axis)
+        ri, ci = wide[rows_axis], wide[cols_axis]
+        parts = 1
+        rows, cols = plan.size(ri, home.tensor, home.span), plan.size(ci, home.tensor, home.span)
+        if plan.is_split(ri):
+            assert plan.split_role is not None
+            parts = plan.split_role.count
+        self.shape(home, rows // parts, cols, tensor.dtype.nbytes)
+        swizzle = swizzle_for(cols, tensor.dtype.nbytes)
+        buffer = Buffer(
+            name=home.name,
+            tensor=home.tensor,
+            dtype=tensor.dtype,
+            rows=rows // parts,
+            cols=cols,
+            rows_index=ri,
+            cols_index=ci,
+            swizzle=swizzle,
+            ring=home.name,
+            parts=parts,
+            stages=home.stages,
+            over=home.over,
+            span=home.span,
+        )
+        inner = tensor.shape[cols_axis]
+        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0
+        aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
+        return Placed(
+            home=home,
+            buffer=buffer,
+            map=self.map(home, buffer, tensor.shape, rows_axis, cols_axis, split),
+            split_inner=split,
+            rows_axis=rows_axis,
+            cols_axis=cols_axis,
+            needs_fallback=home.output and not aligned,
+        )
+
+    def tensor(self, name: str) -> Input | Output:
+        return next(
+            n
+            for n in self.plan.graph.nodes
+            if (isinstance(n, Input) and n.name == name) or (isinstance(n, Output) and n.tensor == name)
+        )
+
+    def wide_axes(self, home: Home) -> dict[int, str]:
+        """Axes along which the tile has more than one element, with their index; it must stand there bare."""
+        out: dict[int, str] = {}
+        for k, access in enumerate(home.access):
+            for s in sorted(access.symbols() & set(self.plan.graph.extents)):
+                if self.plan.size(s, home.tensor, home.span) == 1 and s in self.plan.grid:
+                    continue
+                if access.bare != s:
+                    raise WgError(NotYetSupported(span=home.span, what=f"a tile along `{access}` of `{home.tensor}`"))
+                out[k] = s
+        return out
+
+    def shape(self, home: Home, rows: int, cols: int, nbytes: int) -> None:
+        if cols * nbytes % 16:
+            raise WgError(TileShape(span=home.span, what=f"the row of `{home.name}` in bytes", value=cols * nbytes, rule="TMA moves multiples of 16"))
+        if rows > 256:
+            raise WgError(TileShape(span=home.span, what=f"rows of a part of `{home.name}`", value=rows, rule="a TMA box side is at most 256"))
+        if rows % 8:
+            raise WgError(TileShape(span=home.span, what=f"rows of a part of `{home.name}`", value=rows, rule="a swizzled tile has a multiple of 8"))
+
+    def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], rows_axis: int, cols_axis: int, split: bool) -> TensorMap:
+        width = b.panel_cols
+        inner = shape[cols_axis]
+        dims = [MapDim(axis=cols_axis, extent=Poly.of(width) if split else inner), MapDim(axis=rows_axis, extent=shape[rows_axis])]
+        box = [width, b.rows]
+        if split:
+            assert inner.constant is not None
+            dims.append(MapDim(axis=cols_axis, extent=Poly.of(inner.constant // width), factor=width))
+            box.append(b.panels)
+        for k in reversed(range(len(shape))):
+            if k not in (rows_axis, cols_axis):
+                dims.append(MapDim(axis=k, extent=shape[k]))
+                box.append(1)
+        if len(dims) > 5:
+            raise WgError(NotYetSupported(span=home.span, what=f"a tensor map of {len(dims)} dimensions for `{home.tensor}`"))
+        return TensorMap(
+            name=home.name, tensor=home.tensor, dtype=b.dtype, dims=tuple(dims), box=tuple(box), swizzle=b.swizzle
+        )
+
+    # ---- memory
+    def offsets(self, placed: dict[str, Placed]) -> tuple[dict[str, Placed], int]:
+        at, out = 0, {}
+        for name, p in placed.items():
+            if p.home.over is None:
+                out[name] = replace(p, buffer=replace(p.buffer, offset=at))
+                at = -(-(at + p.buffer.total_bytes) // ALIGN) * ALIGN
+        for name, p in placed.items():
+            if p.home.over is not None:
+                out[name] = self.shared(p, out)
+        return {n: out[n] for n in placed}, at
+
+    def shared(self, p: Placed, done: dict[str, Placed]) -> Placed:
+        home, other = p.home, done.get(p.home.over or "")
+        if other is None:
+            known = tuple(n for n, q in done.items() if q.home.over is None)
+            raise WgError(UnknownName(span=home.span, what="home", name=home.over or "", known=known))
+        why = ""
+        if not home.output:
+            why = f"`{home.name}` is an operand; only a staging buffer lies over another"
+        elif other.home.stages > 1 or self.plan.axis in other.home.indices:
+            why = f"`{other.home.name}` is a ring (not yet supported)"
+        elif other.buffer.parts != p.buffer.parts:
+            why = f"it has {p.buffer.parts} parts and `{other.home.name}` has {other.buffer.parts}"
+        elif other.buffer.tile_bytes < p.buffer.tile_bytes:
+            why = f"a part has {p.buffer.tile_bytes} bytes and one of `{other.home.name}` {other.buffer.tile_bytes}"
+        if why:
+            raise WgError(CantShare(span=home.span, name=home.name, other=other.home.name, why=why))
+        stride = other.buffer.stride
+        return replace(p, buffer=replace(p.buffer, offset=other.buffer.offset, part_stride=stride))
+
+    # ---- rings and barriers
+    def rings(self, placed: dict[str, Placed], at: int) -> tuple[dict[str, Ring], dict[str, Barrier]]:
+        rings: dict[str, Ring] = {}
+        barriers: dict[str, Barrier] = {}
+        for f in self.fills:
+            first = placed[f.ring]
+            streamed = self.plan.axis in first.home.indices
+            parts = first.buffer.parts if not streamed and len(f.homes) == 1 else 1
+            full = Barrier(name=f"{f.ring}.full", ring=f.ring, count=1, parts=parts, stages=first.home.stages, offset=at)
+            barriers[full.name] = full
+            at += 8 * parts * full.stages
+            empty = None
+            if streamed or self.plan.persistent:
+                empty = replace(full, name=f"{f.ring}.empty", count=self.releases(f, placed, parts), offset=at)
+                barriers[empty.name] = empty
+                at += 8 * parts * full.stages
+            rings[f.ring] = Ring(
+                name=f.ring,
+                stages=first.home.stages,
+                buffers=f.homes,
+                full=full.name,
+                empty=empty.name if empty else None,
+            )
+        for h in self.plan.homes.values():
+            if h.output:
+                rings[h.name] = Ring(name=h.name, stages=1, buffers=(h.name,))
+        return rings, barriers
+
+    def releases(self, f: Fill, placed: dict[str, Placed], parts: int) -> int:
+        """Arrivals that free one slot: one lane of every reading warp, or the thread that stored what lies over it."""
+        if any(p.home.over == f.ring for p in placed.values()):
+            return 1
+        readers = {r.name: r for h in f.homes for r in self.readers[h]}
+        return sum(WARPS if parts > 1 else WARPS * r.count for r in readers.values())

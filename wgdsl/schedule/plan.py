@@ -1,0 +1,373 @@
+"""plan: the declarations of a schedule, resolved against a streamed graph.
+
+In: the streamed graph and the schedule's AST.  Out: a `Plan` with numbers for tiles, roles and homes, and lookups that the
+later passes share. Nothing is placed yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import (
+    AxisNotCovered,
+    BadNumber,
+    DeclaredTwice,
+    ExtentNotFixed,
+    MissingLine,
+    NotYetSupported,
+    OutputNotFinished,
+    RowsPerWarpgroup,
+    UnknownName,
+    WrongTarget,
+)
+from ..foundation.source import Span
+from ..program.expr import Load, loads
+from ..program.graph import Output, ProgramGraph, Reduce
+from ..program.poly import Poly
+from ..program.streamed import Streamed
+from ..roles.model import Axis
+from ..syntax import ast
+
+ENGINES = {"sm_90a": ("wgmma", "tma")}
+ROWS = 64  # rows of one wgmma
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolePlan:
+    name: str
+    first: int
+    count: int
+    registers: int | None
+    split: str | None
+    steps: tuple[ast.Step, ...]
+    span: Span | None = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """A declared home with its numbers. `stages` is the ring depth; `load` the access that the program makes of it."""
+
+    name: str
+    tensor: str
+    indices: tuple[str, ...]
+    stages: int
+    over: str | None
+    output: bool
+    access: tuple[Poly, ...]
+    span: Span | None = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    streamed: Streamed
+    schedule: ast.Schedule
+    tiles: dict[str, int]
+    axis: str
+    descending: bool
+    grid: tuple[str, ...]
+    persistent: bool
+    roles: tuple[RolePlan, ...]
+    homes: dict[str, Home]
+
+    @property
+    def graph(self) -> ProgramGraph:
+        return self.streamed.program
+
+    @cached_property
+    def split_role(self) -> RolePlan | None:
+        return next((r for r in self.roles if r.split), None)
+
+    def size(self, index: str, tensor: str = "", span: Span | None = None) -> int:
+        """Elements of one tile along an index: its tile size, 1 on the grid, or its whole extent."""
+        if index in self.tiles:
+            return self.tiles[index]
+        if index in self.grid:
+            return 1
+        extent = self.graph.extents[index]
+        if extent.constant is None:
+            raise WgError(ExtentNotFixed(span=span, index=index, extent=str(extent), tensor=tensor))
+        return extent.constant
+
+    def is_split(self, index: str) -> bool:
+        return self.split_role is not None and self.split_role.split == index
+
+    def origin(self, index: str) -> Poly:
+        """First element along an index of the item's tile (not for the streamed axis)."""
+        if index in self.grid:
+            return Poly.of(f"{index}.lo" if self.tiles.get(index, 1) > 1 else index)
+        return Poly.of(0)
+
+    def axis_of(self, index: str, tile: Poly | None = None) -> Axis:
+        """The axis of a register tile. A split index is the warpgroup's share."""
+        count = self.size(index)
+        if index == self.axis:
+            assert tile is not None
+            return Axis(index=index, origin=tile * count, count=count)
+        if self.is_split(index):
+            assert self.split_role is not None
+            share = count // self.split_role.count
+            return Axis(index=index, origin=self.origin(index) + Poly.of("wg") * share, count=share)
+        return Axis(index=index, origin=self.origin(index), count=count)
+
+    def item_values(self) -> dict[str, Poly]:
+        """Substitution of grid indices of tile 1 by themselves and of tiled ones by nothing: kept for readability."""
+        return {i: self.origin(i) for i in self.grid if self.tiles.get(i, 1) == 1}
+
+
+def make_plan(streamed: Streamed, schedule: ast.Schedule) -> Plan:
+    """Resolve the declarations. Raises WgError (WG04xx)."""
+    return _Planner(streamed, schedule).plan()
+
+
+class _Planner:
+    def __init__(self, streamed: Streamed, schedule: ast.Schedule):
+        self.streamed, self.schedule = streamed, schedule
+        self.graph = streamed.program
+        self.problems: list = []
+
+    def of(self, kind: type) -> list:
+        return [i for i in self.schedule.items if isinstance(i, kind)]
+
+    def plan(self) -> Plan:
+        if self.schedule.target not in ENGINES:
+            raise WgError(
+                NotYetSupported(
+                    span=self.schedule.span,
+                    what=f"target `{self.schedule.target}`",
+                    cure="targets: " + ", ".join(ENGINES),
+                )
+            )
+        tiles = self.tiles()
+        stream, grid = self.only(ast.StreamDecl, "`stream` line"), self.only(ast.GridDecl, "`grid` line")
+        for fuse in self.of(ast.FuseDecl):
+            self.problems.append(NotYetSupported(span=fuse.span, what="`fuse`", cure="keep the indices as grid axes"))
+        self.stop()
+        self.grid_features(grid)
+        roles = self.roles()
+        plan = Plan(
+            streamed=self.streamed,
+            schedule=self.schedule,
+            tiles=tiles,
+            axis=stream.axis,
+            descending=stream.descending,
+            grid=grid.axes,
+            persistent=grid.persistent is not None,
+            roles=roles,
+            homes=self.homes(tiles, stream.axis),
+        )
+        self.stop()
+        self.check(plan, stream, grid)
+        self.stop()
+        return plan
+
+    def stop(self) -> None:
+        if self.problems:
+            raise WgError(self.problems)
+
+    def only(self, kind: type, line: str):
+        found = self.of(kind)
+        if not found:
+            self.problems.append(MissingLine(span=self.schedule.span, line=line))
+            return None
+        if len(found) > 1:
+            self.problems.append(DeclaredTwice(span=found[1].span, what="the", name=line, first=found[0].span))
+        return found[0]
+
+    def number(self, e: ast.Expr | None, what: str, low: int, high: int) -> int | None:
+        if e is None:
+            return None
+        value = constant(e)
+        if not isinstance(value, int) or not low <= value <= high:
+            self.problems.append(BadNumber(span=e.span, what=what, value=value, rule=f"it must be a whole number from {low} to {high}"))
+            return low
+        return value
+
+    def tiles(self) -> dict[str, int]:
+        out: dict[str, int] = {}
+        for decl in self.of(ast.TileDecl):
+            for index, e in decl.entries:
+                if index not in self.graph.extents:
+                    self.problems.append(UnknownName(span=decl.span, what="index", name=index, known=tuple(self.graph.extents)))
+                    continue
+                if index in out:
+                    self.problems.append(DeclaredTwice(span=decl.span, what="tile", name=index))
+                out[index] = self.number(e, f"tile {index}", 1, 1 << 16) or 1
+        return out
+
+    def grid_features(self, grid: ast.GridDecl) -> None:
+        unsupported = (
+            (grid.persistent == "dynamic", "a dynamic persistent grid", "`grid persistent` strides statically"),
+            (grid.joined, "`joined`", "drop it: items then follow each other"),
+            (grid.longest_first, "`longest_first`", ""),
+            (bool(grid.section), "`section`", ""),
+        )
+        for used, what, cure in unsupported:
+            if used:
+                self.problems.append(NotYetSupported(span=grid.span, what=what, cure=cure))
+        for axis in grid.axes:
+            if axis not in self.graph.extents:
+                self.problems.append(UnknownName(span=grid.span, what="index", name=axis, known=tuple(self.graph.extents)))
+
+    def roles(self) -> tuple[RolePlan, ...]:
+        bodies: dict[str, ast.RoleBody] = {}
+        decls = self.of(ast.RoleDecl)
+        names = tuple(d.name for d in decls)
+        for body in self.of(ast.RoleBody):
+            if body.role in bodies:
+                self.problems.append(DeclaredTwice(span=body.span, what="the list of", name=body.role, first=bodies[body.role].span))
+            elif body.role not in names:
+                self.problems.append(UnknownName(span=body.span, what="role", name=body.role, known=names))
+            bodies[body.role] = body
+        if not decls:
+            self.problems.append(MissingLine(span=self.schedule.span, line="`role` line"))
+        out, first, seen = [], 0, {}
+        for d in decls:
+            if d.name in seen:
+                self.problems.append(DeclaredTwice(span=d.span, what="role", name=d.name, first=seen[d.name]))
+            seen[d.name] = d.span
+            if d.name not in bodies:
+                self.problems.append(MissingLine(span=d.span, line=f"list of steps `{d.name} {{ ... }}`"))
+                continue
+            if d.unit.rstrip("s") != "warpgroup":
+                self.problems.append(NotYetSupported(span=d.span, what=f"a role counted in {d.unit}", cure="count in warpgroups"))
+            count = self.number(d.count, f"the warpgroup count of `{d.name}`", 1, 7) or 1
+            registers = self.number(d.registers, f"registers of `{d.name}`", 24, 240)
+            if registers is not None and registers % 8:
+                rule = "setmaxnreg takes multiples of 8 from 24 to 240"
+                self.problems.append(BadNumber(span=d.span, what=f"registers of `{d.name}`", value=registers, rule=rule))
+            out.append(
+                RolePlan(
+                    name=d.name,
+                    first=first,
+                    count=count,
+                    registers=registers,
+                    split=d.split,
+                    steps=bodies[d.name].steps,
+                    span=d.span,
+                )
+            )
+            first += count
+        return tuple(out)
+
+    # ---- homes
+    def homes(self, tiles: dict[str, int], axis: str) -> dict[str, Home]:
+        out: dict[str, Home] = {}
+        for d in self.of(ast.HomeDecl):
+            if d.name in out:
+                self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
+                continue
+            if d.kind != "smem" or d.engine != "tma":
+                what = f"`{d.kind} ... {('by ' + d.engine) if d.engine else ''}`".replace(" `", "`")
+                if d.engine in ("cp_async",):
+                    self.problems.append(
+                        WrongTarget(span=d.span, engine=d.engine, target=self.schedule.target, has=ENGINES[self.schedule.target])
+                    )
+                else:
+                    self.problems.append(NotYetSupported(span=d.span, what=what, cure="`smem NAME = TENSOR[tiles] by tma`"))
+                continue
+            home = self.home(d, tiles, axis)
+            if home is not None:
+                out[d.name] = home
+        return out
+
+    def home(self, d: ast.HomeDecl, tiles: dict[str, int], axis: str) -> Home | None:
+        inputs = {n.name: n for n in self.graph.inputs}
+        outputs = {n.tensor: n for n in self.graph.outputs}
+        known = (*inputs, *outputs)
+        if d.tensor not in known:
+            self.problems.append(UnknownName(span=d.span, what="input or output", name=d.tensor, known=known))
+            return None
+        access = outputs[d.tensor].access if d.tensor in outputs else self.access(d.tensor)
+        if access is None:
+            self.problems.append(NotYetSupported(span=d.span, what=f"a home for `{d.tensor}`, which is read in two ways or none"))
+            return None
+        reads = frozenset().union(*(p.symbols() for p in access))
+        for i in d.indices:
+            if i not in reads:
+                known_i = tuple(sorted(reads & set(self.graph.extents)))
+                self.problems.append(UnknownName(span=d.span, what=f"index of `{d.tensor}`", name=i, known=known_i))
+        if axis in reads and axis not in d.indices:
+            self.problems.append(MissingLine(span=d.span, line=f"index `{axis}` in this home"))
+        stages = self.number(d.ring, f"the ring depth of `{d.name}`", 1, 32) or 1
+        return Home(
+            name=d.name,
+            tensor=d.tensor,
+            indices=d.indices,
+            stages=stages,
+            over=d.over,
+            output=d.tensor in outputs,
+            access=access,
+            span=d.span,
+        )
+
+    def access(self, tensor: str) -> tuple[Poly, ...] | None:
+        """The one access map with which contractions read an input."""
+        found = {
+            x.access
+            for n in self.graph.nodes
+            if isinstance(n, Reduce)
+            for x in loads(n.body)
+            if isinstance(x, Load) and x.tensor == tensor
+        }
+        return found.pop() if len(found) == 1 else None
+
+    # ---- the whole
+    def check(self, plan: Plan, stream: ast.StreamDecl, grid: ast.GridDecl) -> None:
+        if plan.axis in plan.grid:
+            self.problems.append(NotYetSupported(span=grid.span, what="a grid over the streamed axis (a split of it)"))
+        if plan.axis not in plan.tiles:
+            self.problems.append(MissingLine(span=stream.span, line=f"tile size for `{plan.axis}` (`tile {plan.axis} 128`)"))
+        for out in self.graph.outputs:
+            self.covered(plan, out, grid.span)
+        self.split(plan)
+        self.finished(plan)
+
+    def covered(self, plan: Plan, out: Output, span: Span | None) -> None:
+        for i in out.indices:
+            if (i not in plan.grid and self.graph.extents[i].constant is None) or (i in plan.tiles and i not in plan.grid):
+                self.problems.append(AxisNotCovered(span=span, index=i, output=out.tensor))
+
+    def split(self, plan: Plan) -> None:
+        splits = [r for r in plan.roles if r.split]
+        if len(splits) > 1:
+            self.problems.append(NotYetSupported(span=splits[1].span, what="more than one split role"))
+        for r in splits:
+            if r.split not in plan.tiles:
+                self.problems.append(UnknownName(span=r.span, what="tiled index", name=r.split or "", known=tuple(plan.tiles)))
+            elif plan.tiles[r.split] != ROWS * r.count:
+                self.problems.append(
+                    RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count)
+                )
+
+    def finished(self, plan: Plan) -> None:
+        times = {o.tensor: 0 for o in self.graph.outputs}
+        for r in plan.roles:
+            for s in r.steps:
+                if not isinstance(s, ast.FinishStep):
+                    continue
+                for t in s.targets:
+                    name = t.id if isinstance(t, ast.Name) else t.base.id
+                    if name in times:
+                        times[name] += 1
+        for name, n in times.items():
+            if n != 1:
+                self.problems.append(OutputNotFinished(span=self.schedule.span, output=name, times=n))
+
+
+def constant(e: ast.Expr) -> object:
+    """The value of a constant integer expression of a schedule; None if it isn't one."""
+    if isinstance(e, ast.Number):
+        return e.value
+    if isinstance(e, ast.Unary) and e.op == "-":
+        v = constant(e.operand)
+        return -v if isinstance(v, int) else None
+    if isinstance(e, ast.Binary) and e.op in ("+", "-", "*", "/"):
+        a, b = constant(e.left), constant(e.right)
+        if not isinstance(a, int) or not isinstance(b, int) or (e.op == "/" and b == 0):
+            return None
+        return {"+": a + b, "-": a - b, "*": a * b, "/": a // b if b else 0}[e.op]
+    return None
+
+

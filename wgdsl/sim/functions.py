@@ -1,0 +1,72 @@
+"""Scalar functions on float32 arrays, as the chip computes them up to the last bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+Array = np.ndarray
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def erf(x: Array) -> Array:
+    return np.asarray(_erf(x), dtype=np.float32)
+
+
+def sigmoid(x: Array) -> Array:
+    return np.float32(1) / (np.float32(1) + np.exp(-x))
+
+
+def gelu(x: Array) -> Array:
+    return np.float32(0.5) * x * (np.float32(1) + erf(x * np.float32(math.sqrt(0.5))))
+
+
+def gelu_tanh(x: Array) -> Array:
+    inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner))
+
+
+# min and max are fminf and fmaxf: a NaN beside a number loses.
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "neg": np.negative,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "tanh": np.tanh,
+    "sigmoid": sigmoid,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: np.float32(1) / np.sqrt(x),
+    "abs": np.abs,
+    "rcp": lambda x: np.float32(1) / x,
+    "erf": erf,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": lambda x: np.fmax(x, np.float32(0)),
+    "silu": lambda x: x * sigmoid(x),
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "pow": np.power,
+    "min": np.fmin,
+    "max": np.fmax,
+}
+
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+# op of a row reduction -> how two shares are joined, and what nothing gives
+REDUCTIONS: dict[str, tuple[np.ufunc, float]] = {
+    "sum": (np.add, 0.0),
+    "max": (np.fmax, -math.inf),
+    "min": (np.fmin, math.inf),
+}

@@ -1,0 +1,136 @@
+"""From what the caller names to one program and one schedule.
+
+In: a path or a text, the name of a program, and a schedule (a name, a path or a text).  Out: `Found`.
+A schedule's name is looked up in the program's own file, then in the `.wg` files beside it, then among the shipped ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .diagnostics.model import WgError
+from .diagnostics.runtime import CantRead, UnknownProgram, UnknownSchedule
+from .foundation.resources import resource, schedule_files
+from .foundation.source import Source
+from .syntax import ast
+
+TEXT_PATH = "<text>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """One program with the schedule chosen for it, and every source that was read for them."""
+
+    program: ast.Program
+    schedule: ast.Schedule
+    sources: tuple[Source, ...]
+
+
+def is_text(given: object) -> bool:
+    """Whether this is `.wg` text rather than the path of a file."""
+    return isinstance(given, str) and ("\n" in given or "{" in given)
+
+
+def load(given: str | Path) -> Source:
+    """The source of a path or a text. Raises WgError (WG0655) for what can't be read."""
+    if is_text(given):
+        return Source(TEXT_PATH, str(given).removeprefix("\ufeff"))
+    return _load_file(Path(given))
+
+
+def _load_file(path: Path) -> Source:
+    from .syntax.parser import read
+
+    try:
+        source = read(path)
+    except UnicodeDecodeError:
+        raise WgError(CantRead(path=str(path), why="it isn't UTF-8 text")) from None
+    except IsADirectoryError:
+        raise WgError(CantRead(path=str(path), why="it is a directory")) from None
+    except FileNotFoundError:
+        raise WgError(CantRead(path=str(path), why="there is no such file")) from None
+    except OSError as e:
+        raise WgError(CantRead(path=str(path), why=(e.strerror or str(e)).lower())) from None
+    return Source(display_path(path), source.text)
+
+
+def display_path(path: Path) -> str:
+    """The path that messages and `#line` show: shipped files by their place in the project, others as they were given."""
+    whole = path.resolve()
+    for kind in ("schedules", "examples"):
+        try:
+            root = resource(kind).resolve()
+        except FileNotFoundError:
+            continue
+        if whole.is_relative_to(root):
+            return whole.relative_to(root.parent).as_posix()
+    return str(path)
+
+
+def parse_source(source: Source) -> ast.File:
+    """The AST of a source."""
+    return _parsed(source.path, source.text)
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: str, text: str) -> ast.File:
+    from .syntax.parser import parse
+
+    return parse(Source(path, text))
+
+
+def find(given: str | Path, *, program: str | None = None, schedule: str | Path | None = None) -> Found:
+    """The program and its schedule. Raises WgError for unknown names, unreadable files and syntax errors."""
+    source = load(given)
+    file = parse_source(source)
+    chosen = find_program(file, program, source.path)
+    beside = None if is_text(given) else Path(given).parent
+    plan, where = find_schedule(chosen.name, schedule, source, beside)
+    return Found(program=chosen, schedule=plan, sources=tuple(dict.fromkeys((source, where))))
+
+
+def find_program(file: ast.File, name: str | None, path: str) -> ast.Program:
+    """The program of that name; without a name the only one."""
+    known = tuple(p.name for p in file.programs)
+    if name is None and len(known) == 1:
+        return file.programs[0]
+    for p in file.programs:
+        if p.name == name:
+            return p
+    raise WgError(UnknownProgram(name=name or "", known=known, path=path))
+
+
+def find_schedule(program: str, wanted: str | Path | None, own: Source, beside: Path | None) -> tuple[ast.Schedule, Source]:
+    """The schedule for a program: named, from a file, from a text, or the first one there is."""
+    if wanted is not None and (is_text(wanted) or str(wanted).endswith(".wg")):
+        source = load(wanted)
+        for s in parse_source(source).schedules:
+            if s.program == program:
+                return s, source
+        raise WgError(UnknownSchedule(name=str(wanted) if source.path != TEXT_PATH else TEXT_PATH, program=program, known=()))
+    for s, source in schedules_for(program, own, beside):
+        if wanted is None or s.name == wanted:
+            return s, source
+    known = tuple(dict.fromkeys(s.name for s, _ in schedules_for(program, own, beside)))
+    raise WgError(UnknownSchedule(name=str(wanted or ""), program=program, known=known))
+
+
+def schedules_for(program: str, own: Source, beside: Path | None = None) -> Iterator[tuple[ast.Schedule, Source]]:
+    """Every schedule for a program, in the order in which they are looked up. Only files that mention it are parsed."""
+    mention = re.compile(rf"\bschedule\s+\w+\s+for\s+{re.escape(program)}\b")
+    sources = [own, *(load(p) for p in _files(own, beside))]
+    for source in sources:
+        if mention.search(source.text):
+            for s in parse_source(source).schedules:
+                if s.program == program:
+                    yield s, source
+
+
+def _files(own: Source, beside: Path | None) -> list[Path]:
+    near = sorted(beside.glob("*.wg")) if beside is not None and beside.is_dir() else []
+    seen = {display_path(p): p for p in (*near, *schedule_files())}
+    return [p for shown, p in seen.items() if shown != own.path]

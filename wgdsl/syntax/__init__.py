@@ -1,0 +1,1 @@
+"""Form 1: the AST of `.wg` files, its parser and its formatter."""

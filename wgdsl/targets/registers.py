@@ -1,0 +1,37 @@
+"""Registers a thread: what a launch grants, and how setmaxnreg may share it out (PTX ISA: "setmaxnreg")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+FILE = 65536  # 32-bit registers of one SM
+GRANULE = 8  # setmaxnreg and the launch count in eights
+LOWEST = 24
+HIGHEST = 240  # of what was measured; the instruction takes 256, a thread has 255
+WARPGROUP = 128
+
+
+def launch_registers(threads: int) -> int:
+    """Registers a thread of a CTA that has the SM to itself: what ptxas reports for `__launch_bounds__(threads, 1)`."""
+    return min(FILE // threads // GRANULE * GRANULE, 255)
+
+
+def count_problem(count: int) -> str | None:
+    """Why setmaxnreg cannot take this count; None if it can."""
+    if count % GRANULE or not LOWEST <= count <= HIGHEST:
+        return f"{count} is not a multiple of {GRANULE} from {LOWEST} to {HIGHEST}"
+    return None
+
+
+def pool_problem(counts: Iterable[int]) -> str | None:
+    """Why the warpgroups of a CTA cannot hold these counts at once; None if they can. A kernel above the pool hangs."""
+    counts = tuple(counts)
+    pool = launch_registers(len(counts) * WARPGROUP) * len(counts)
+    if sum(counts) > pool:
+        return f"{' + '.join(map(str, counts))} = {sum(counts)} registers a lane, of {pool} that the launch grants"
+    return None
+
+
+assert [launch_registers(t) for t in (384, 512, 640)] == [168, 128, 96]
+assert pool_problem((24, 240, 240)) is None and pool_problem((32, 160, 160, 160)) is None
+assert pool_problem((24, 112, 112, 112, 112)) is None and pool_problem((24, 120, 120, 120, 120)) is not None

@@ -1,0 +1,98 @@
+"""wgmma: instruction shapes and register fragments (PTX ISA: "Asynchronous Warpgroup Level Matrix Instructions").
+
+One warpgroup (4 warps) computes 64 x n. A fragment says which element of the 64 rows a thread's n-th element is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .descriptor import STEP_BYTES
+
+M = 64
+N_STEP = 8
+N_MAX = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instruction:
+    """wgmma.mma_async with f32 accumulators. `transposable`: whether operands may be MN-major (trans immediates)."""
+
+    dtype: str
+    nbytes: int
+    k: int
+    transposable: bool
+
+    def __post_init__(self):
+        assert self.k * self.nbytes == STEP_BYTES and self.transposable == (self.nbytes == 2)
+
+    def mnemonic(self, n: int) -> str:
+        """e.g. wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"""
+        if n % N_STEP or not 0 < n <= N_MAX:
+            raise ValueError(f"wgmma has no n = {n}: a multiple of {N_STEP} up to {N_MAX}")
+        return f"wgmma.mma_async.sync.aligned.m{M}n{n}k{self.k}.f32.{self.dtype}.{self.dtype}"
+
+
+INSTRUCTIONS = {
+    i.dtype: i
+    for i in (
+        Instruction(dtype="bf16", nbytes=2, k=16, transposable=True),
+        Instruction(dtype="f16", nbytes=2, k=16, transposable=True),
+        Instruction(dtype="e4m3", nbytes=1, k=32, transposable=False),
+        Instruction(dtype="e5m2", nbytes=1, k=32, transposable=False),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digit:
+    """One term of a coordinate: `source // divide % modulo * scale`. Sources: warp (0-3), lane (0-31), element."""
+
+    source: str
+    divide: int
+    modulo: int | None
+    scale: int
+
+    def value(self, sources: dict[str, int]) -> int:
+        digit = sources[self.source] // self.divide
+        return (digit if self.modulo is None else digit % self.modulo) * self.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragment:
+    """Where the elements of a 64-row register tile live, as sums of digits."""
+
+    row: tuple[Digit, ...]
+    col: tuple[Digit, ...]
+
+    def at(self, warp: int, lane: int, element: int) -> tuple[int, int]:
+        """(row, column) of a thread's element."""
+        sources = {"warp": warp, "lane": lane, "element": element}
+        return sum(d.value(sources) for d in self.row), sum(d.value(sources) for d in self.col)
+
+
+def _check(fragment: Fragment, cols: int) -> None:
+    elements = M * cols // 128
+    seen = {fragment.at(w, lane, e) for w in range(4) for lane in range(32) for e in range(elements)}
+    assert seen == {(r, c) for r in range(M) for c in range(cols)}, "every element once"
+
+
+ACCUMULATOR = Fragment(
+    row=(Digit(source="warp", divide=1, modulo=4, scale=16), Digit(source="lane", divide=4, modulo=8, scale=1),
+         Digit(source="element", divide=2, modulo=2, scale=8)),
+    col=(Digit(source="lane", divide=1, modulo=4, scale=2), Digit(source="element", divide=1, modulo=2, scale=1),
+         Digit(source="element", divide=4, modulo=None, scale=8)),
+)  # fmt: skip
+
+# 16-bit A fragments hold two elements a register, and element for element they are the accumulator: a result becomes an
+# operand by rounding alone. 8-bit ones, four a register, are not.
+OPERAND_16 = ACCUMULATOR
+OPERAND_8 = Fragment(
+    row=(Digit(source="warp", divide=1, modulo=4, scale=16), Digit(source="lane", divide=4, modulo=8, scale=1),
+         Digit(source="element", divide=4, modulo=2, scale=8)),
+    col=(Digit(source="lane", divide=1, modulo=4, scale=4), Digit(source="element", divide=1, modulo=4, scale=1),
+         Digit(source="element", divide=8, modulo=None, scale=16)),
+)  # fmt: skip
+
+_check(ACCUMULATOR, 32)
+_check(OPERAND_8, 32)

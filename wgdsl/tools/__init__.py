@@ -1,0 +1,1 @@
+"""Beside the compiler: benchmarks, tuning, timelines, the record of GPU runs."""

@@ -1,0 +1,1 @@
+"""Steps from program graph to program graph (canonicalise) and on to the streamed graph (stream, mask)."""

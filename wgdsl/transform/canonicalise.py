@@ -1,0 +1,271 @@
+"""canonicalise: program graph -> program graph, one normal form for all ways of writing the same maths.
+
+- exp and log become exp2 and log2, with the constant folded into the scale;
+- factors that don't depend on a reduction's axes leave it (through `max` only where they are proven positive); the
+  result keeps the reduction's rule: it is the identity where nothing was reduced;
+- guards that only restate that rule (`select(l == 0, 0, x / l)`) are dropped, and put back where a factor left;
+- products of earlier values are not nodes of their own but are written into their readers;
+- nodes that compute the same thing are shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ..program.expr import (
+    TRUE,
+    Apply,
+    Cmp,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Scalar,
+    Select,
+    apply,
+    const,
+    indices_of,
+    rewrite,
+    walk,
+)
+from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
+from ..program.poly import Poly
+from ..program.rules import substitute_indices
+from .algebra import factors, is_number, is_scalar, limit, positive, product, simplify
+
+GUARDED = "guarded_rcp"  # 1/x, and the whole product is 0 where x is 0; lives only inside this pass
+
+
+def positive_scalars(graph: ProgramGraph) -> frozenset[str]:
+    """Scalar inputs that the program requires to be greater than 0."""
+    found = set()
+    for r in graph.requires:
+        for c in walk(r):
+            if isinstance(c, Cmp) and c.op == "gt" and isinstance(c.left, Scalar) and _is_zero(c.right):
+                found.add(c.left.name)
+            if isinstance(c, Cmp) and c.op == "lt" and isinstance(c.right, Scalar) and _is_zero(c.left):
+                found.add(c.right.name)
+    return frozenset(found)
+
+
+def _is_zero(e: Expr) -> bool:
+    return is_number(e, 0.0) or (isinstance(e, IndexValue) and e.poly.constant == 0)
+
+
+def canonicalise(graph: ProgramGraph) -> ProgramGraph:
+    """The normal form. Node names of the input survive where their value does; `aliases` maps the others."""
+    pass_ = _Pass(graph, positive_scalars(graph))
+    for node in graph.nodes:
+        pass_.visit(node)
+    return replace(graph, nodes=_used(pass_.nodes), aliases=pass_.aliases())
+
+
+def _used(nodes: list[Node]) -> tuple[Node, ...]:
+    """Without nodes that no output needs; inputs stay, they are arguments."""
+    needed: set[str] = set()
+    for n in reversed(nodes):
+        if isinstance(n, Output | Input) or n.name in needed:
+            needed.add(n.name)
+            needed.update(x.tensor for e in n.exprs() for x in walk(e) if isinstance(x, Load))
+    return tuple(n for n in nodes if n.name in needed)
+
+
+@dataclass
+class _Pass:
+    graph: ProgramGraph
+    positives: frozenset[str]
+    nodes: list[Node] = field(default_factory=list)
+    by_name: dict[str, Node] = field(default_factory=dict)
+    replaced: dict[str, tuple[tuple[str, ...], Expr]] = field(default_factory=dict)
+    shared: dict[tuple, tuple[str, list[str]]] = field(default_factory=dict)
+
+    # ---- the walk
+    def visit(self, node: Node) -> None:
+        if isinstance(node, Input):
+            return self.keep(node)
+        if isinstance(node, Output):
+            value = expand_guards(self.read(node.value))
+            other = None if node.otherwise is None else self.read(node.otherwise)
+            return self.keep(replace(node, value=value, otherwise=other))
+        if isinstance(node, Domain):
+            return self.domain(node)
+        if isinstance(node, Reduce):
+            return self.reduce(node)
+        assert isinstance(node, Map)
+        return self.map(node.name, node, self.read(node.body))
+
+    def map(self, name: str, node: Node, body: Expr) -> None:
+        if self.transparent(body):
+            self.replaced[name] = (node.indices, body)
+            return
+        body = expand_guards(body)
+        self.share(Map(name=name, indices=node.indices, dtype=node.dtype, span=node.span, body=body), [])
+
+    def domain(self, node: Domain) -> None:
+        body, predicate = self.read(node.body), simplify(node.predicate)
+        if predicate == TRUE:
+            return self.map(node.name, node, body)
+        if node.otherwise is not None:
+            other = expand_guards(self.read(node.otherwise))
+            return self.keep(replace(node, body=expand_guards(body), predicate=predicate, otherwise=other))
+        outer, inner = self.split(body, lambda f: is_scalar(f))
+        kept = replace(node, body=expand_guards(product(inner)), predicate=predicate)
+        self.share(kept, outer)
+
+    def reduce(self, node: Reduce) -> None:
+        body = self.read(node.body)
+        axes = frozenset(node.axes)
+        if node.op == "sum":
+            outer, inner = self.split(body, lambda f: not indices_of(f) & axes)
+        elif node.op in ("max", "min"):
+            outer, inner = self.split(body, lambda f: not indices_of(f) & axes and positive(f, self.positives))
+        else:
+            outer, inner = [], [body]
+        if not inner:
+            outer, inner = [], [body]
+        kept = replace(node, body=expand_guards(product(inner)))
+        self.share(kept, [_guard(f) for f in outer])
+
+    def split(self, body: Expr, leaves) -> tuple[list[Expr], list[Expr]]:
+        parts = factors(body)
+        if len(parts) == 1:
+            return [], parts
+        return [f for f in parts if leaves(f)], [f for f in parts if not leaves(f)]
+
+    # ---- reading through replaced names
+    def read(self, e: Expr) -> Expr:
+        e = rewrite(e, self.open)
+        e = simplify(rewrite(e, self.unguard))
+        return simplify(rewrite(e, self.unguard_exponent))
+
+    def open(self, e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.tensor not in self.replaced:
+            return None
+        indices, body = self.replaced[e.tensor]
+        return substitute_indices(body, dict(zip(indices, e.access, strict=True)))
+
+    def transparent(self, body: Expr) -> bool:
+        """A product of loads, scalars and reciprocals: cheaper to repeat than to store."""
+
+        def plain(f: Expr) -> bool:
+            if isinstance(f, Apply) and f.fn in ("rcp", GUARDED):
+                f = f.args[0]
+            return isinstance(f, Load) or is_scalar(f)
+
+        return all(plain(f) for f in factors(body))
+
+    def keep(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.by_name[node.name] = node
+
+    def share(self, node: Map | Domain | Reduce, outer: list[Expr]) -> None:
+        """Keep the node, or find its twin; its name now reads as `outer` factors times it."""
+        key, order = self.key(node)
+        if key in self.shared:
+            name, other = self.shared[key]
+            rename = dict(zip(other, order, strict=True))
+            twin = self.by_name[name]
+            load: Expr = Load(tensor=name, access=tuple(Poly.of(rename[i]) for i in twin.indices))
+        else:
+            self.keep(node)
+            self.shared[key] = (node.name, order)
+            load = Load(tensor=node.name, access=tuple(Poly.of(i) for i in node.indices))
+        if outer or load.tensor != node.name:
+            self.replaced[node.name] = (node.indices, product([load, *outer]))
+
+    def key(self, node: Map | Domain | Reduce) -> tuple[tuple, list[str]]:
+        """The node up to the names of its indices, and those in the order that the key numbers them."""
+        axes = node.axes if isinstance(node, Reduce) else ()
+        order: list[str] = []
+        for e in node.exprs():
+            for x in walk(e):
+                polys: Iterable[Poly] = x.access if isinstance(x, Load) else (x.poly,) if hasattr(x, "poly") else ()
+                for p in polys:
+                    order += [s for s in sorted(p.symbols()) if s in (*node.indices, *axes) and s not in order]
+        order += [i for i in (*node.indices, *axes) if i not in order]
+        names = {s: Poly.of(f"${k}") for k, s in enumerate(order)}
+        texts = tuple(str(substitute_indices(e, names)) for e in node.exprs())
+        extents = tuple(str(self.graph.extents[s]) for s in order)
+        op = (node.op, tuple(str(names[a]) for a in axes)) if isinstance(node, Reduce) else ()
+        return (node.kind, op, texts, extents, node.dtype, len(node.indices)), order
+
+    # ---- guards that restate the rule of empty reductions
+    def unguard(self, e: Expr) -> Expr | None:
+        guarded = self.guard_of(e)
+        if guarded is None:
+            return None
+        assert isinstance(e, Select)
+        parts = factors(e.other)
+        if _is_zero(e.then) and apply("rcp", guarded) in parts:
+            return product([apply(GUARDED, guarded) if f == apply("rcp", guarded) else f for f in parts])
+        found = [x for x in walk(e.other) if isinstance(x, Load)]
+        empty = {x.tensor: value for x in found if (value := self.identity(x)) is not None}
+        at_empty = limit(e.other, empty, self.positives)
+        if isinstance(e.then, Const) and isinstance(at_empty, float) and at_empty == float(e.then.value):
+            return e.other
+        return None
+
+    def unguard_exponent(self, e: Expr) -> Expr | None:
+        """exp2(x - select(m == -inf, 0, m)): the streamed form guards its running maximum itself."""
+        if not (isinstance(e, Apply) and e.fn == "exp2"):
+            return None
+
+        def one(x: Expr) -> Expr | None:
+            guarded = self.guard_of(x)
+            if guarded is None or not isinstance(x, Select) or not _is_zero(x.then):
+                return None
+            return x.other if guarded in walk_list(x.other) else None
+
+        return simplify(rewrite(e, one))
+
+    def guard_of(self, e: Expr) -> Load | None:
+        """The reduction r in `select(r == identity, ...)`, possibly scaled by positive factors."""
+        if not (isinstance(e, Select) and isinstance(e.cond, Cmp) and e.cond.op == "eq"):
+            return None
+        left, right = e.cond.left, e.cond.right
+        found = [f for f in factors(left) if isinstance(f, Load)]
+        if len(found) != 1 or not all(f is found[0] or positive(f, self.positives) for f in factors(left)):
+            return None
+        value = self.identity(found[0])
+        if value is None or not isinstance(right, Const | IndexValue):
+            return None
+        at = right.value if isinstance(right, Const) else right.poly.constant
+        return found[0] if at is not None and float(at) == value else None
+
+    def identity(self, x: Load) -> float | None:
+        node = self.by_name.get(x.tensor)
+        return IDENTITY[node.op] if isinstance(node, Reduce) else None
+
+    def aliases(self) -> dict[str, str]:
+        """Statement name -> the node that stands for it: the load of highest rank in what it reads as."""
+        out = {}
+        for name, (_, body) in self.replaced.items():
+            found = [x for x in walk(body) if isinstance(x, Load)]
+            if found:
+                out[name] = max(found, key=lambda x: len(self.by_name[x.tensor].indices or x.access)).tensor
+        return out
+
+
+def walk_list(e: Expr) -> list[Expr]:
+    return list(walk(e))
+
+
+def _guard(f: Expr) -> Expr:
+    """A factor that leaves a reduction: its reciprocal must not turn the empty result into NaN."""
+    if isinstance(f, Apply) and f.fn == "rcp" and not is_scalar(f):
+        return apply(GUARDED, f.args[0])
+    return f
+
+
+def expand_guards(e: Expr) -> Expr:
+    """Write `guarded_rcp` out: select(x == 0, 0, rest * rcp(x))."""
+    parts = factors(e)
+    guarded = [f.args[0] for f in parts if isinstance(f, Apply) and f.fn == GUARDED]
+    if not guarded:
+        return e.map_children(expand_guards)
+    plain = [apply("rcp", f.args[0]) if isinstance(f, Apply) and f.fn == GUARDED else f for f in parts]
+    out = product([p.map_children(expand_guards) for p in plain])
+    for x in guarded:
+        out = Select(cond=Cmp(op="eq", left=x, right=const(0.0)), then=const(0.0), other=out)
+    return out

@@ -1,0 +1,243 @@
+"""stream: program graph -> streamed graph, derived from algebra alone.
+
+A reduction over the axis may use earlier reductions over it where its operand is f(earlier) * g(element): the state then
+holds f(running) * sum of g, and is multiplied by f(new) / f(old) when they move. Nothing is recognised by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..diagnostics.model import WgError
+from ..diagnostics.transform import NotSeparable, NotStreamable, StreamAxisUnknown
+from ..foundation.source import Span
+from ..program.expr import Apply, Expr, Load, apply, const, indices_of, loads, rewrite
+from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
+from ..program.rules import substitute_indices
+from ..program.streamed import State, Streamed, old
+from .algebra import factors, limit, linear, product, signed, simplify
+from .canonicalise import positive_scalars
+
+
+def stream(graph: ProgramGraph, axis: str, span: Span | None = None) -> Streamed:
+    """Split a canonical graph along `axis`. Raises WgError (WG0301 to WG0303) where that isn't legal."""
+    reduced = sorted({a for n in graph.nodes if isinstance(n, Reduce) for a in n.axes})
+    if axis not in reduced:
+        raise WgError(StreamAxisUnknown(span=span, axis=axis, reduced=tuple(reduced)))
+    work = _Stream(graph, axis)
+    for node in graph.nodes:
+        work.visit(node)
+    return work.result()
+
+
+class _Stream:
+    def __init__(self, graph: ProgramGraph, axis: str):
+        self.graph, self.axis = graph, axis
+        self.positives = positive_scalars(graph)
+        self.tile: dict[str, Map | Domain | Reduce] = {}
+        self.states: dict[str, State] = {}
+        self.after: dict[str, Map | Domain] = {}
+        self.outputs: list[Output] = []
+        self.order: list[str] = []
+
+    def visit(self, node: Node) -> None:
+        if isinstance(node, Input):
+            return
+        if isinstance(node, Output):
+            self.outputs.append(replace(node, value=self.finish(node.value)))
+        elif isinstance(node, Reduce) and self.axis in node.axes:
+            self.states[node.name] = self.state(node)
+            self.order.append(node.name)
+        elif self.axis in node.indices:
+            assert isinstance(node, Map | Domain | Reduce)
+            self.tile[node.name] = node
+            self.order.append(node.name)
+        elif isinstance(node, Map):
+            self.after[node.name] = replace(node, body=self.finish(node.body))
+        else:
+            raise WgError(NotStreamable(span=node.span, name=node.name, why=f"it doesn't run along `{self.axis}`"))
+
+    def finish(self, e: Expr) -> Expr:
+        """An expression after the loop: elementwise results written in, so that only states and inputs are loaded."""
+
+        def one(x: Expr) -> Expr | None:
+            if isinstance(x, Load) and x.tensor in self.after:
+                node = self.after[x.tensor]
+                return substitute_indices(node.body, dict(zip(node.indices, x.access, strict=True)))
+            if isinstance(x, Load) and x.tensor in self.tile:
+                raise WgError(
+                    NotStreamable(span=self.tile[x.tensor].span, name=x.tensor, why="an output reads it whole")
+                )
+            return None
+
+        return rewrite(e, one)
+
+    # ---- states
+    def state(self, node: Reduce) -> State:
+        body = self.expand(node.body)
+        used = tuple(n for n in self.states if any(x.tensor == n for x in loads(body)))
+        if not used:
+            return State(node=node)
+        f = self.state_factor(body, frozenset(used))
+        if f is None or node.op != "sum":
+            raise WgError(NotSeparable(span=node.span, name=node.name, chain=used, summand=str(body)))
+        return State(node=node, correction=self.quotient(f, frozenset(used)), references=used)
+
+    def expand(self, e: Expr) -> Expr:
+        """With the bodies of elementwise tile nodes written in; contractions and states stay loads."""
+
+        def one(x: Expr) -> Expr | None:
+            node = self.tile.get(x.tensor) if isinstance(x, Load) else None
+            if node is None or isinstance(node, Reduce):
+                return None
+            body = self.expand(node.body)
+            return substitute_indices(body, dict(zip(node.indices, x.access, strict=True)))  # type: ignore[attr-defined]
+
+        return rewrite(e, one)
+
+    def state_factor(self, e: Expr, states: frozenset[str]) -> list[Expr] | None:
+        """The factors of `e` that depend on earlier states only; None if some factor mixes states and elements."""
+        out: list[Expr] = []
+        for f in factors(e):
+            if not _mentions(f, states):
+                continue
+            if self.elementless(f):
+                out.append(f)
+            elif isinstance(f, Apply) and f.fn == "exp2":
+                part = self.exponent(f.args[0], states)
+                if part is None:
+                    return None
+                out.append(part)
+            else:
+                return None
+        return out
+
+    def elementless(self, e: Expr) -> bool:
+        return self.axis not in indices_of(e)
+
+    def exponent(self, e: Expr, states: frozenset[str]) -> Expr | None:
+        """exp2 of the terms of `e` that depend on states only."""
+        terms = linear(e)
+        if any(_mentions(b, states) and not self.elementless(b) for _, b in terms):
+            return None
+        total: Expr = const(0.0)
+        for c, b in terms:
+            if _mentions(b, states):
+                total = apply("add", total, apply("mul", b, c))
+        return apply("exp2", simplify(total))
+
+    def quotient(self, parts: list[Expr], states: frozenset[str]) -> Expr:
+        """f(new) / f(old), with exponents subtracted rather than powers divided."""
+        out: list[Expr] = []
+        for f in parts:
+            if isinstance(f, Apply) and f.fn == "exp2":
+                out.append(apply("exp2", self.difference(f.args[0], states)))
+            else:
+                out += [f, apply("rcp", _older(f, states))]
+        return product(out)
+
+    def difference(self, e: Expr, states: frozenset[str]) -> Expr:
+        """e(new) - e(old) as a sum of (base - base.old) * coefficient, turned round where that is negative."""
+        total: Expr = const(0.0)
+        for c, b in linear(e):
+            before = _older(b, states)
+            minus, size = signed(c)
+            ends = (before, b) if minus else (b, before)
+            term = apply("mul", apply("sub", *ends), size)
+            total = apply("add", total, term)
+        return simplify(total)
+
+    # ---- the whole
+    def result(self) -> Streamed:
+        guarded = frozenset(
+            r
+            for s in self.states.values()
+            for r in s.references
+            if self.states[r].node.op in ("max", "min") and s.correction is not None
+        )
+        fills, masks, masked = self.fills()
+        return Streamed(
+            program=self.graph,
+            axis=self.axis,
+            tile=tuple(self.tile.values()),
+            states=tuple(self.states.values()),
+            order=tuple(self.order),
+            outputs=tuple(self.outputs),
+            guarded=guarded,
+            unguarded_when_full=not self.additive_input(guarded),
+            fills=fills,
+            masks=masks,
+            masked_states=masked,
+        )
+
+    def additive_input(self, guarded: frozenset[str]) -> bool:
+        """Whether a score that a guarded state sees reads a tensor elementwise (which may hold -inf anywhere)."""
+        inputs = {n.name for n in self.graph.inputs}
+        return any(x.tensor in inputs for g in guarded for x in loads(self.expand(self.states[g].node.body)))
+
+    def fills(self) -> tuple[dict[str, float], frozenset[str], frozenset[str]]:
+        """What elements outside the domain (or past the axis' extent) hold, node by node; the tile nodes where that is
+        written in; the states that must mask their own operand.
+
+        The fill is the identity of the first reduction that reads the node. Later nodes are evaluated at that fill: where
+        they don't come out as what their reduction ignores, they are masked too.
+        """
+        fills: dict[str, float] = {}
+        masks: set[str] = set()
+        own: set[str] = set()
+        for name in self.order:
+            if name in self.states:
+                if not self.ignores(self.states[name], fills):
+                    own.add(name)
+                continue
+            fill, written = self.fill(self.tile[name], fills)
+            if fill is not None:
+                fills[name] = fill
+            if written:
+                masks.add(name)
+        return fills, frozenset(masks), frozenset(own)
+
+    def fill(self, node: Map | Domain | Reduce, fills: dict[str, float]) -> tuple[float | None, bool]:
+        """(value outside, whether a select writes it) of one tile node."""
+        wanted = self.first_identity(node.name)
+        if isinstance(node, Domain):
+            return (0.0 if wanted is None else wanted), True
+        if isinstance(node, Map):
+            value = limit(node.body, fills, self.positives)
+            if isinstance(value, float):
+                return value, False
+        masked_later = any(
+            isinstance(n, Domain) and any(x.tensor == node.name for x in loads(n.body)) for n in self.tile.values()
+        )
+        return (None, False) if masked_later or wanted is None else (wanted, True)
+
+    def first_identity(self, name: str) -> float | None:
+        """The identity of the first reduction that reads the node directly."""
+        for s in self.states.values():
+            if any(x.tensor == name for x in loads(s.node.body)):
+                return float(IDENTITY[s.node.op])
+        return None
+
+    def ignores(self, s: State, fills: dict[str, float]) -> bool:
+        """Whether elements outside the domain add nothing to the state. A zero operand is enough for a contraction: the
+        other operand is zero-filled or cleared outside. Positions past the extent: an input read there gives 0."""
+        body = s.node.body
+        if s.is_contract:
+            values = [fills.get(x.tensor) for x in loads(body)]
+            inputs = [isinstance(self.graph.by_name.get(x.tensor), Input) for x in loads(body)]
+            return 0.0 in values or all(inputs)
+        value = limit(body, fills, self.positives)
+        return value == float(IDENTITY[s.node.op])
+
+
+def _mentions(e: Expr, names: frozenset[str]) -> bool:
+    return any(x.tensor in names for x in loads(e))
+
+
+def _older(e: Expr, states: frozenset[str]) -> Expr:
+    def one(x: Expr) -> Expr | None:
+        if isinstance(x, Load) and x.tensor in states:
+            return Load(tensor=old(x.tensor), access=x.access)
+        return None
+
+    return rewrite(e, one)
