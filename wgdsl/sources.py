@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .diagnostics.model import WgError
-from .diagnostics.runtime import CantRead, UnknownProgram, UnknownSchedule
+from .diagnostics.runtime import CantRead, TargetMismatch, UnknownProgram, UnknownSchedule
 from .foundation.resources import resource, schedule_files
 from .foundation.source import Source
 from .syntax import ast
@@ -83,13 +83,18 @@ def _parsed(path: str, text: str) -> ast.File:
     return parse(Source(path, text))
 
 
-def find(given: str | Path, *, program: str | None = None, schedule: str | Path | None = None) -> Found:
-    """The program and its schedule. Raises WgError for unknown names, unreadable files and syntax errors."""
+def find(
+    given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, target: str | None = None
+) -> Found:
+    """The program and its schedule. Raises WgError for unknown names, unreadable files and syntax errors.
+
+    target: the architecture the schedule must be for; without it any.
+    """
     source = load(given)
     file = parse_source(source)
     chosen = find_program(file, program, source.path)
     beside = None if is_text(given) else Path(given).parent
-    plan, where = find_schedule(chosen.name, schedule, source, beside)
+    plan, where = find_schedule(chosen.name, schedule, source, beside, target)
     return Found(program=chosen, schedule=plan, sources=tuple(dict.fromkeys((source, where))))
 
 
@@ -104,19 +109,22 @@ def find_program(file: ast.File, name: str | None, path: str) -> ast.Program:
     raise WgError(UnknownProgram(name=name or "", known=known, path=path))
 
 
-def find_schedule(program: str, wanted: str | Path | None, own: Source, beside: Path | None) -> tuple[ast.Schedule, Source]:
+def find_schedule(
+    program: str, wanted: str | Path | None, own: Source, beside: Path | None = None, target: str | None = None
+) -> tuple[ast.Schedule, Source]:
     """The schedule for a program: named, from a file, from a text, or the first one there is."""
     if wanted is not None and (is_text(wanted) or str(wanted).endswith(".wg")):
         source = load(wanted)
-        for s in parse_source(source).schedules:
-            if s.program == program:
-                return s, source
-        raise WgError(UnknownSchedule(name=str(wanted) if source.path != TEXT_PATH else TEXT_PATH, program=program, known=()))
-    for s, source in schedules_for(program, own, beside):
-        if wanted is None or s.name == wanted:
-            return s, source
+        rows = [(s, source) for s in parse_source(source).schedules if s.program == program]
+    else:
+        rows = [(s, source) for s, source in schedules_for(program, own, beside) if wanted is None or s.name == wanted]
+    for row in rows:
+        if target is None or row[0].target == target:
+            return row
+    if rows:
+        raise WgError(TargetMismatch(span=rows[0][0].span, target=str(target), schedule=rows[0][0].name, needs=rows[0][0].target))
     known = tuple(dict.fromkeys(s.name for s, _ in schedules_for(program, own, beside)))
-    raise WgError(UnknownSchedule(name=str(wanted or ""), program=program, known=known))
+    raise WgError(UnknownSchedule(name=TEXT_PATH if is_text(wanted) else str(wanted or ""), program=program, known=known))
 
 
 def schedules_for(program: str, own: Source, beside: Path | None = None) -> Iterator[tuple[ast.Schedule, Source]]:

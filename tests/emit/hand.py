@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from wgdsl.foundation.dtypes import BF16, F16, F32, DType
+from wgdsl.foundation.dtypes import BF16, F32, DType
 from wgdsl.program.expr import Affine, Const, Expr, Reg, Scalar, Select, add, apply, conjunction, mul, sub
 from wgdsl.program.poly import Poly, ceildiv
-from wgdsl.roles.model import *  # noqa: F403
 from wgdsl.roles.model import (
     Advance,
     Arrive,
@@ -49,7 +48,6 @@ from wgdsl.roles.model import (
     WaitGroup,
     WaitStore,
     Wgmma,
-    Zero,
 )
 
 P = Poly.of
@@ -150,7 +148,8 @@ def gemm(
         TensorMap(name="A.map", tensor="A", dtype=dtype, dims=(MapDim(axis=1, extent=P("K")), MapDim(axis=0, extent=P("M"))),
                   box=(wide, 64), swizzle=swizzle),
         TensorMap(name="B.map", tensor="B", dtype=dtype,
-                  dims=(MapDim(axis=1, extent=shape_b[1]), MapDim(axis=0, extent=shape_b[0])), box=(wide, b_rows), swizzle=swizzle),
+                  dims=(MapDim(axis=1, extent=shape_b[1]), MapDim(axis=0, extent=shape_b[0])), box=(wide, b_rows),
+                  swizzle=swizzle),
         TensorMap(name="C.map", tensor="C", dtype=dtype, dims=(MapDim(axis=1, extent=P("N")), MapDim(axis=0, extent=P("M"))),
                   box=(wide_c, 64), swizzle=128),
     )  # fmt: skip
@@ -174,13 +173,6 @@ def gemm(
         index_extents={"i": P("M"), "j": P("N"), "kk": P("K")},
         shared_bytes=end + 16 * stages,
     )  # fmt: skip
-
-
-def maximum_of(e: str) -> Expr:
-    """The row maximum, or 0 where a row has no element yet."""
-    none = apply("lt", Reg(name=e), Const(value=-1e38))
-    del none
-    return Reg(name=e)
 
 
 def attention(

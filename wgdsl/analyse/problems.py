@@ -55,4 +55,4 @@ def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Up to two known names that look like `name`, best first."""
     known = tuple(dict.fromkeys(known))
     same = tuple(k for k in known if k.lower() == name.lower())
-    return same or tuple(get_close_matches(name, known, n=2, cutoff=0.6 if len(name) > 2 else 0.75))
+    return same or tuple(get_close_matches(name, known, n=2, cutoff=0.6))

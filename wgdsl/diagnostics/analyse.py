@@ -480,6 +480,9 @@ works:
     def title(self) -> str:
         return f"`{self.function}` takes {self.expected}, but {self.got} given"
 
+    def label(self) -> str:
+        return f"expected {self.expected}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class UsedEarly(Problem):
@@ -938,6 +941,9 @@ works:
 
     def title(self) -> str:
         return f"`require {self.condition}` does not hold for the given options and dims"
+
+    def help(self) -> str:
+        return "compile with other options or dims, or leave the dims it names to the call"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,9 +50,9 @@ class WgError(Exception):
         super().__init__("; ".join(f"{p.code}: {p.title()}" for p in self.problems))
 
     def __str__(self) -> str:
-        from .render import render_plain
+        from .render import render_all
 
-        return "\n".join(render_plain(p) for p in self.problems)
+        return render_all(self.problems)
 
 
 class EnvironmentFault(Exception):

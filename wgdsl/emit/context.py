@@ -112,7 +112,8 @@ class RoleContext:
 
     def fragment_row(self) -> str:
         """The first of the two rows of a thread's fragments; the other is 8 below."""
-        self.thread(), self.lane()
+        self.thread()
+        self.lane()
         self.head.setdefault("row", "const int row = thread / 32 * 16 + lane / 4;  // of its fragments: row and row + 8")
         return "row"
 

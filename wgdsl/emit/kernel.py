@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diagnostics.model import InternalError
-from ..roles.model import Kernel, Param, Registers, Role, RoleProgram, Step, walk
+from ..roles.model import Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
 from ..targets.mbarrier import MBARRIER
 from ..targets.sm_90a import SM_90A
 from . import compute, control, copies, products, stores, sync  # noqa: F401  (they register their lowerings)
@@ -186,7 +186,7 @@ def _at(offset: int) -> str:
 
 def _start(out: Writer, shared: KernelContext) -> None:
     kernel, scope = shared.kernel, shared.scope
-    used_maps = {s.map for r in kernel.roles for s in walk(r.steps) if hasattr(s, "map")}
+    used_maps = {s.map for r in kernel.roles for s in walk(r.steps) if isinstance(s, Tma | TmaStore)}
     if not kernel.barriers and not used_maps:
         return
     with out.block("if (threadIdx.x == 0)"):

@@ -185,8 +185,9 @@ def clear_rows(ctx: RoleContext, step: ClearRows) -> None:
     chunks = SWIZZLES[buffer.swizzle].chunks
     with ctx.block():
         tile = _tile(ctx, buffer, step)
-        start = ctx.text(step.start, 2)
+        first = f"max({ctx.text(step.start)}, 0)"
+        stop = f"min({ctx.text(step.stop)}, {buffer.rows})"
         with ctx.out.block(f"for (int panel = 0; panel < {buffer.panels}; ++panel)"):
-            head = f"for (int at = {start} * {chunks} + {ctx.thread()}; at < {buffer.rows * chunks}; at += {WARPGROUP})"
+            head = f"for (int at = {first} * {chunks} + {ctx.thread()}; at < {stop} * {chunks}; at += {WARPGROUP})"
             ctx.out.line(head)
             ctx.out.line(f"  {ctx.ptx('clear_shared_16')}({tile} + panel * {buffer.panel_bytes} + at * {CHUNK});")

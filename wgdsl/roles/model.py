@@ -530,12 +530,13 @@ class StoreGlobal(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class ClearRows(Step):
-    """Generic-proxy write of zeros to the rows of buffer[part, slot] from row `start` on (all 128 threads)."""
+    """Generic-proxy write of zeros to rows [start, stop) of buffer[part, slot], clipped to the tile (all 128 threads)."""
 
     buffer: str
     part: Poly
     slot: Slot
     start: Poly
+    stop: Poly
 
 
 # ---- roles and kernels -----------------------------------------------------------------------------------------------

@@ -188,13 +188,22 @@ class Kernel:
         key = (tuple(shapes.items()), tuple(given.scalars.items()), tuple(given.dims.items()))
         return _remember(self._bindings, SHAPES, key, lambda: bind(self.graph, shapes, given.dims, given.scalars))
 
-    def _run(self, given: Given, views: Mapping[str, ArrayView], framework: str) -> None:
+    def bound(self, given: Given) -> Bound:
+        """The dims and scalars of a call."""
+        return self._bind(given, {name: view(name, array) for name, array in given.inputs.items()})
+
+    def launches(self, given: Given, views: Mapping[str, ArrayView]) -> tuple[Launch, ...]:
+        """The launches of a call on device arrays, without those that have nothing to do. Their device must be current."""
         key = (tuple(views.items()), tuple(given.scalars.items()), tuple(given.dims.items()))
+        device = cuda.device(next(iter(views.values())).device)
+        return _remember(self._plans, PLANS, key, lambda: self._plan(given, views, device))
+
+    def _run(self, given: Given, views: Mapping[str, ArrayView], framework: str) -> None:
         device = next(iter(views.values())).device
         if device < 0:
             self._refuse_host(views)
-        with cuda.on_device(device) as dev:
-            launches = _remember(self._plans, PLANS, key, lambda: self._plan(given, views, dev))
+        with cuda.on_device(device):
+            launches = self.launches(given, views)
             if launches:
                 stream = current_stream(framework, device)
                 for launch in launches:
@@ -233,14 +242,15 @@ class Kernel:
         seen = {name: view(name, a) for name, a in (*inputs.items(), *given.outputs.items())}
         one_device(seen)
         self.interface.check(seen)
-        outputs = self._host_outputs(given, seen)
+        outputs = self.host_outputs(given)
         device = cuda.current_device()
         with cuda.on_device(device), staged(device, inputs, outputs) as views:
             self._run(given, views, "numpy")
         return self._result(outputs)
 
-    def _host_outputs(self, given: Given, seen: dict[str, ArrayView]) -> dict[str, Any]:
-        bound = self._bind(given, seen)
+    def host_outputs(self, given: Given) -> dict[str, Any]:
+        """NumPy arrays for the results: those given, new ones for the rest."""
+        bound = self.bound(given)
         made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.graph.outputs}
         return {**made, **given.outputs}
 

@@ -225,9 +225,7 @@ class _Ops:
             return self.computer.declare(
                 Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count, over=base)
             )
-        return self.computer.declare(
-            Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count)
-        )
+        return self.computer.declare(Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count))
 
     def exprs(self, name: str) -> tuple[Expr, ...]:
         node = self.streamed.tile_node(name)

@@ -192,14 +192,10 @@ class MathSync(RoleSync):
         for ring in once:
             empty = self.placement.rings[ring].empty
             if empty is not None and ring not in over:
-                self.emit(
-                    Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring)), Advance(ring=ring)
-                )
+                self.emit(Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring)), Advance(ring=ring))
 
     def leave(self) -> None:
         finishes = [s for s in self.role.steps if isinstance(s, ast.FinishStep) and s.via]
         if finishes:
             self.span = finishes[-1].span
             self.emit(Elect(body=(WaitStore(pending=0, span=self.span),), note="the last store has read its buffer"))
-
-

@@ -132,7 +132,12 @@ def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
 
 def _exprs(step: Step) -> list[Expr]:
     if isinstance(step, roles.Compute):
-        return [e for op in step.ops for e in (getattr(op, "expr", None), getattr(op, "src", None), getattr(op, "start", None)) if e is not None]
+        return [
+            e
+            for op in step.ops
+            for e in (getattr(op, "expr", None), getattr(op, "src", None), getattr(op, "start", None))
+            if e is not None
+        ]
     return [step.value] if isinstance(step, roles.StoreGlobal) else []
 
 
@@ -174,5 +179,3 @@ def _params(plan: Plan, placement: Placement, every: list[Step]) -> tuple[Param,
         if p.needs_fallback:
             out.append(Param(kind="flag", name=f"{p.home.tensor}.tma", tensor=p.home.tensor))
     return tuple(out)
-
-

@@ -34,7 +34,11 @@ class Partial:
 
 @dataclass(frozen=True, kw_only=True)
 class Trip:
-    """lets: integers to bind, in order, before the loop. `n` counts tiles; position p is tile `tile(p)`."""
+    """lets: integers to bind, in order, before the loop. `n` counts tiles; position p is tile `tile(p)`.
+
+    seen_stop, seen_start: elements of the axis from this one on (before this one) lie outside for every row of the CTA,
+    though their tile is visited; None if there are none inside the extent.
+    """
 
     axis: str
     descending: bool
@@ -44,6 +48,8 @@ class Trip:
     hi: Poly
     n: Poly
     partials: tuple[Partial, ...]
+    seen_start: Poly | None
+    seen_stop: Poly | None
 
     def tile(self, position: Poly) -> Poly:
         return self.hi - 1 - position if self.descending else self.lo + position
@@ -85,7 +91,17 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
     lets.append((f"{axis}.n", maximum(0, hi_name - lo_name)))
     n = Poly.of(f"{axis}.n")
     mask_lets: list[tuple[str, Poly]] = []
+    starts = [b.loosest for b in bounds if not b.upper]
+    stops = [b.loosest + 1 for b in bounds if b.upper and b.name != "end"]
     partials = [_partial(plan, b, size, lo_name, hi_name, n, mask_lets) for b in bounds]
+    seen_start = maximum(*starts) if starts else None
+    seen_stop = minimum(*stops) if stops else None
+    if seen_start is not None:
+        mask_lets.append((f"{axis}.seen_from", seen_start))
+        seen_start = Poly.of(f"{axis}.seen_from")
+    if seen_stop is not None:
+        mask_lets.append((f"{axis}.seen_to", seen_stop))
+        seen_stop = Poly.of(f"{axis}.seen_to")
     return Trip(
         axis=axis,
         descending=plan.descending,
@@ -95,6 +111,8 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
         hi=hi_name,
         n=n,
         partials=(*partials, *rest),
+        seen_start=seen_start,
+        seen_stop=seen_stop,
     )
 
 
@@ -158,8 +176,4 @@ def _partial(plan: Plan, b: _Bound, size: int, lo: Poly, hi: Poly, n: Poly, lets
     name = f"{plan.axis}.{b.name}"
     lets.append((name, cut))
     edge = Poly.of(name)
-    return Partial(
-        name=b.name, predicate=b.predicate, start=Poly.of(0) if at_front else edge, stop=edge if at_front else None
-    )
-
-
+    return Partial(name=b.name, predicate=b.predicate, start=Poly.of(0) if at_front else edge, stop=edge if at_front else None)

@@ -18,6 +18,7 @@ from ..syntax import ast
 from .mask import Partial, Trip
 
 MAX_COPIES = 4
+ZERO = Poly()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,8 @@ class Copy:
     items: tuple[Item, ...]
     turns: frozenset[int]
     masks: tuple[Partial, ...] = ()
-    start: Poly = Poly()
-    stop: Poly = Poly()
+    start: Poly = ZERO
+    stop: Poly = ZERO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +149,9 @@ class _Parts:
             yield self.copy("prologue", j, [i for i in self.items if i.offset in (None, self.high)], self.all_masks(0))
         yield from self.steady()
         if self.high > self.low:
-            yield self.copy("drain", n - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks(None))
+            yield self.copy(
+                "drain", n - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks(None)
+            )
 
     def copy(self, kind: str, j: Poly, items: list[Item], masks: tuple[Partial, ...], **kw) -> Copy:
         first = kind == "prologue"

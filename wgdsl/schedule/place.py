@@ -224,16 +224,37 @@ class _Placer:
 
     def shape(self, home: Home, rows: int, cols: int, nbytes: int) -> None:
         if cols * nbytes % 16:
-            raise WgError(TileShape(span=home.span, what=f"the row of `{home.name}` in bytes", value=cols * nbytes, rule="TMA moves multiples of 16"))
+            raise WgError(
+                TileShape(
+                    span=home.span,
+                    what=f"the row of `{home.name}` in bytes",
+                    value=cols * nbytes,
+                    rule="TMA moves multiples of 16",
+                )
+            )
         if rows > 256:
-            raise WgError(TileShape(span=home.span, what=f"rows of a part of `{home.name}`", value=rows, rule="a TMA box side is at most 256"))
+            raise WgError(
+                TileShape(
+                    span=home.span, what=f"rows of a part of `{home.name}`", value=rows, rule="a TMA box side is at most 256"
+                )
+            )
         if rows % 8:
-            raise WgError(TileShape(span=home.span, what=f"rows of a part of `{home.name}`", value=rows, rule="a swizzled tile has a multiple of 8"))
+            raise WgError(
+                TileShape(
+                    span=home.span,
+                    what=f"rows of a part of `{home.name}`",
+                    value=rows,
+                    rule="a swizzled tile has a multiple of 8",
+                )
+            )
 
     def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], rows_axis: int, cols_axis: int, split: bool) -> TensorMap:
         width = b.panel_cols
         inner = shape[cols_axis]
-        dims = [MapDim(axis=cols_axis, extent=Poly.of(width) if split else inner), MapDim(axis=rows_axis, extent=shape[rows_axis])]
+        dims = [
+            MapDim(axis=cols_axis, extent=Poly.of(width) if split else inner),
+            MapDim(axis=rows_axis, extent=shape[rows_axis]),
+        ]
         box = [width, b.rows]
         if split:
             assert inner.constant is not None
@@ -245,9 +266,7 @@ class _Placer:
                 box.append(1)
         if len(dims) > 5:
             raise WgError(NotYetSupported(span=home.span, what=f"a tensor map of {len(dims)} dimensions for `{home.tensor}`"))
-        return TensorMap(
-            name=home.name, tensor=home.tensor, dtype=b.dtype, dims=tuple(dims), box=tuple(box), swizzle=b.swizzle
-        )
+        return TensorMap(name=home.name, tensor=home.tensor, dtype=b.dtype, dims=tuple(dims), box=tuple(box), swizzle=b.swizzle)
 
     # ---- memory
     def offsets(self, placed: dict[str, Placed]) -> tuple[dict[str, Placed], int]:

@@ -180,7 +180,9 @@ class _Planner:
             return None
         value = constant(e)
         if not isinstance(value, int) or not low <= value <= high:
-            self.problems.append(BadNumber(span=e.span, what=what, value=value, rule=f"it must be a whole number from {low} to {high}"))
+            self.problems.append(
+                BadNumber(span=e.span, what=what, value=value, rule=f"it must be a whole number from {low} to {high}")
+            )
             return low
         return value
 
@@ -216,7 +218,9 @@ class _Planner:
         names = tuple(d.name for d in decls)
         for body in self.of(ast.RoleBody):
             if body.role in bodies:
-                self.problems.append(DeclaredTwice(span=body.span, what="the list of", name=body.role, first=bodies[body.role].span))
+                self.problems.append(
+                    DeclaredTwice(span=body.span, what="the list of", name=body.role, first=bodies[body.role].span)
+                )
             elif body.role not in names:
                 self.problems.append(UnknownName(span=body.span, what="role", name=body.role, known=names))
             bodies[body.role] = body
@@ -231,7 +235,9 @@ class _Planner:
                 self.problems.append(MissingLine(span=d.span, line=f"list of steps `{d.name} {{ ... }}`"))
                 continue
             if d.unit.rstrip("s") != "warpgroup":
-                self.problems.append(NotYetSupported(span=d.span, what=f"a role counted in {d.unit}", cure="count in warpgroups"))
+                self.problems.append(
+                    NotYetSupported(span=d.span, what=f"a role counted in {d.unit}", cure="count in warpgroups")
+                )
             count = self.number(d.count, f"the warpgroup count of `{d.name}`", 1, 7) or 1
             registers = self.number(d.registers, f"registers of `{d.name}`", 24, 240)
             if registers is not None and registers % 8:
@@ -262,7 +268,9 @@ class _Planner:
                 what = f"`{d.kind} ... {('by ' + d.engine) if d.engine else ''}`".replace(" `", "`")
                 if d.engine in ("cp_async",):
                     self.problems.append(
-                        WrongTarget(span=d.span, engine=d.engine, target=self.schedule.target, has=ENGINES[self.schedule.target])
+                        WrongTarget(
+                            span=d.span, engine=d.engine, target=self.schedule.target, has=ENGINES[self.schedule.target]
+                        )
                     )
                 else:
                     self.problems.append(NotYetSupported(span=d.span, what=what, cure="`smem NAME = TENSOR[tiles] by tma`"))
@@ -281,7 +289,9 @@ class _Planner:
             return None
         access = outputs[d.tensor].access if d.tensor in outputs else self.access(d.tensor)
         if access is None:
-            self.problems.append(NotYetSupported(span=d.span, what=f"a home for `{d.tensor}`, which is read in two ways or none"))
+            self.problems.append(
+                NotYetSupported(span=d.span, what=f"a home for `{d.tensor}`, which is read in two ways or none")
+            )
             return None
         reads = frozenset().union(*(p.symbols() for p in access))
         for i in d.indices:
@@ -337,9 +347,7 @@ class _Planner:
             if r.split not in plan.tiles:
                 self.problems.append(UnknownName(span=r.span, what="tiled index", name=r.split or "", known=tuple(plan.tiles)))
             elif plan.tiles[r.split] != ROWS * r.count:
-                self.problems.append(
-                    RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count)
-                )
+                self.problems.append(RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count))
 
     def finished(self, plan: Plan) -> None:
         times = {o.tensor: 0 for o in self.graph.outputs}
@@ -369,5 +377,3 @@ def constant(e: ast.Expr) -> object:
             return None
         return {"+": a + b, "-": a - b, "*": a * b, "/": a // b if b else 0}[e.op]
     return None
-
-

@@ -27,17 +27,19 @@ from ..diagnostics.schedule import (
 )
 from ..foundation.dtypes import F32
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Affine, Expr, Reg, apply, loads
+from ..program.expr import FALSE, TRUE, Affine, Expr, Reg, apply, conjunction, loads
 from ..program.graph import Reduce
-from ..program.poly import Poly, mod
+from ..program.poly import Poly, minimum, mod
 from ..roles.model import (
     Advance,
     Arrive,
     Axis,
     BarArrive,
     BarSync,
+    ClearRows,
     Commit,
     Compute,
+    FenceAsync,
     FenceWgmma,
     If,
     Items,
@@ -226,7 +228,9 @@ class RoleSync:
         k = self.plan.size(axis, b_tensor, s.span)
         self.shape(s, self.plan.size(cols, b_tensor, s.span), k, b.dtype.name)
         value = self.computer.declare(
-            Value(name=display(self.streamed, node.name), role=self.role.name, kind="tile", dtype=F32, cols=self.plan.size(cols))
+            Value(
+                name=display(self.streamed, node.name), role=self.role.name, kind="tile", dtype=F32, cols=self.plan.size(cols)
+            )
         )
         self.computer.home.setdefault(node.name, value)
         in_memory = left in self.plan.homes
@@ -275,7 +279,9 @@ class RoleSync:
             raise WgError(TileShape(span=s.span, what="n of this product", value=n, rule=rule))
         step = INSTRUCTIONS[dtype].k
         if k % step:
-            raise WgError(TileShape(span=s.span, what="k of this product", value=k, rule=f"wgmma of {dtype} takes k in steps of {step}"))
+            raise WgError(
+                TileShape(span=s.span, what="k of this product", value=k, rule=f"wgmma of {dtype} takes k in steps of {step}")
+            )
 
     # ---- the role
     def steps(self) -> tuple[Step, ...]:
@@ -285,7 +291,9 @@ class RoleSync:
         self.span = self.role.span
         credits = [t for t in self.ids.turns if t.role == self.role.name]
         for t in credits:
-            first = If(cond=Affine(poly=-Poly.of("wg")), then=(BarArrive(id=Poly.of(t.first), threads=TURN_THREADS, span=t.span),))
+            first = If(
+                cond=Affine(poly=-Poly.of("wg")), then=(BarArrive(id=Poly.of(t.first), threads=TURN_THREADS, span=t.span),)
+            )
             self.emit(replace(first, note="warpgroup 0 has the first turn"))
         self.emit(Items(body=body))
         self.leave()
@@ -381,6 +389,8 @@ class RoleSync:
     def copy(self, copy: Copy) -> None:
         if copy.kind != "steady":
             self.run(copy)
+            if copy.kind == "prologue":
+                self.clear_in_prologue(copy)
             self.state = self.state.shift()
             return
         saved_out, before = self.out, deepcopy(self.state)
@@ -400,6 +410,7 @@ class RoleSync:
         self.emit(Loop(var=var, start=copy.start, stop=copy.stop, mask=mask_text(copy.masks), body=body))
 
     def run(self, copy: Copy) -> None:
+        self.masks = copy.masks
         for k, item in enumerate(copy.items):
             self.span = item.step.span
             turn = item.turn if item.turn in copy.turns and self.role.count > 1 else None
@@ -457,7 +468,9 @@ class RoleSync:
             raise WgError(NotYetSupported(span=s.span, what=f"`{ast_text(s)}` here"))
 
     def fill(self, s: ast.FillStep, position: Poly | None) -> None:
-        raise WgError(NotYetSupported(span=s.span, what="a fill in a role that computes", cure="give fills a role of their own"))
+        raise WgError(
+            NotYetSupported(span=s.span, what="a fill in a role that computes", cure="give fills a role of their own")
+        )
 
     def finish(self, s: ast.FinishStep) -> None:
         raise NotImplementedError
@@ -505,6 +518,9 @@ class RoleSync:
             self.operand_ready(p, rel, s)
         if accumulates:
             self.same_reference(p, rel, s)
+            assert position is not None
+            if self.masks:
+                self.clear_before(p, rel, position)
         self.take_turn()
         a: SmemOperand | RegOperand
         if p.a is not None:
@@ -532,6 +548,75 @@ class RoleSync:
         self.state.flight.append(Group(p.name, p.value, rel, operand, reads, s.span))
         if accumulates and self.state.scaled_to is not None:
             self.state.reference[p.value] = self.state.scaled_to if p.a_value is None else rel
+
+    # ---- elements that no row may see: 0 * NaN is NaN in a tensor core
+    def cleared_homes(self, p: Product) -> list[str]:
+        """Operand tiles of an accumulating product whose rows run along the streamed axis; their partner is 0 outside."""
+        homes = [h for h in (p.a, p.b) if h is not None and p.a is None]
+        return [h for h in homes if self.placement.placed[h].buffer.rows_index == self.plan.axis]
+
+    def outside(self) -> list[tuple[bool, Poly, Poly]]:
+        """(at the axis' end, first, last + 1) of the elements that no row of the CTA sees in the outermost tiles."""
+        t, size = self.trip, self.plan.tiles[self.plan.axis]
+        out = []
+        if t.seen_stop is not None:
+            out.append((True, t.seen_stop, minimum(t.hi * size, self.plan.graph.extents[self.plan.axis])))
+        if t.seen_start is not None:
+            out.append((False, t.lo * size, t.seen_start))
+        return out
+
+    def clear_before(self, p: Product, rel: int, position: Poly) -> None:
+        """Before a product that may read such elements. Where a prologue copy exists it has cleared the first tile."""
+        for at_end, first, stop in self.outside():
+            front = at_end == self.trip.descending
+            edge = Poly.of(0) if front else self.trip.n - 1
+            if front and self.cleared_in_prologue:
+                continue
+            if (position.constant is not None and not front) or (position - edge).constant not in (None, 0):
+                continue
+            self.clear(p, rel, position, at_end, first, stop, position - edge)
+
+    cleared_in_prologue = False
+    masks: tuple[Partial, ...] = ()  # of the copy that is being lowered
+
+    def clear_in_prologue(self, copy: Copy) -> None:
+        """At the end of a prologue copy: the first tile, if the product that reads it comes in the steady loop."""
+        for p in self.products.values():
+            accumulates = self.streamed.state(p.node.name) is not None
+            if not accumulates or any(
+                isinstance(i.step, ast.IssueStep) and name_of(i.step.target) == p.name for i in copy.items
+            ):
+                continue
+            for at_end, first, stop in self.outside():
+                if at_end == self.trip.descending and self.cleared_homes(p):
+                    rel = -copy.j.constant if copy.j.constant is not None else 0
+                    self.clear(p, rel, Poly.of(0), at_end, first, stop, Poly.of(0))
+                    self.cleared_in_prologue = True
+
+    def clear(self, p: Product, rel: int, position: Poly, at_end: bool, first: Poly, stop: Poly, off_edge: Poly) -> None:
+        """Clear elements [first, stop) of the axis in the tile, if there are any: one warpgroup writes, all wait."""
+        base = self.trip.tile(position) * self.plan.tiles[self.plan.axis]
+        conditions = [Affine(poly=stop - first - 1)]
+        if off_edge.constant != 0:
+            conditions += [Affine(poly=off_edge), Affine(poly=-off_edge)]
+        for home in self.cleared_homes(p):
+            outer, self.out = self.out, []
+            self.wait_full(home, rel)
+            slot = self.slot(self.placement.ring_of[home], rel)
+            rows = ClearRows(
+                buffer=home, part=self.part_of(home), slot=slot, start=first - base, stop=stop - base, span=self.span
+            )
+            writes = (rows, FenceAsync(span=self.span))
+            if self.role.count == 1:
+                self.emit(*writes, BarSync(id=self.ids.whole(self.role.name), threads=THREADS, note="cleared"))
+            else:
+                whole = THREADS * self.role.count
+                self.emit(If(cond=Affine(poly=-Poly.of("wg")), then=writes))
+                self.emit(BarSync(id=self.ids.whole(self.role.name), threads=whole, note="cleared"))
+            body, self.out = tuple(self.out), outer
+            self.state.waited.discard((self.placement.ring_of[home], rel))
+            note = "no row sees these: a NaN in them must not count"
+            self.emit(If(cond=conjunction(*conditions), then=body, note=note))
 
     def overwrite(self, value: str) -> None:
         """A product takes these registers: what was computed in them is gone."""
@@ -627,9 +712,7 @@ class RoleSync:
         rows, cols = self.axes(tile, s)
         first = position.constant == 0 and step == 0 and self.static_first()
         first = first or (position.constant == 0 and self.static_first())
-        ops = self.computer.ops(
-            names, self.assignment.after(step), rows, cols, tuple(m.predicate for m in masks), first
-        )
+        ops = self.computer.ops(names, self.assignment.after(step), rows, cols, tuple(m.predicate for m in masks), first)
         self.emit(Compute(ops=tuple(ops), note=ast_text(s)))
         for n in names:
             self.state.computed[n] = rel
@@ -713,13 +796,17 @@ class Turn:
 @dataclass(frozen=True)
 class Ids:
     """Named barrier numbers. 0 is the CTA's; then one per warpgroup for each `in turn` block, then one per warpgroup for
-    its own threads. `local`: role -> first."""
+    its own threads (`local`: role -> first), then one for all threads of a role (`role`)."""
 
     turns: tuple[Turn, ...]
     local: dict[str, int]
+    role: dict[str, int]
 
     def first(self, role: str, block: int) -> int:
         return next(t.first for t in self.turns if t.role == role and t.block == block)
+
+    def whole(self, role: str) -> Poly:
+        return Poly.of(self.role[role])
 
 
 def deal_ids(plan: Plan) -> Ids:
@@ -735,6 +822,4 @@ def deal_ids(plan: Plan) -> Ids:
         if any(isinstance(s, ast.FinishStep) for s in steps_of(role.steps)):
             local[role.name] = at
             at += role.count
-    return Ids(tuple(turns), local)
-
-
+    return Ids(tuple(turns), local, {name: at + k for k, name in enumerate(local)})

@@ -33,7 +33,7 @@ _WORD = re.compile(
 _INTEGER = re.compile(r"0(_?0)*|[1-9](_?[0-9])*")
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _FLOAT = re.compile(rf"(?:(?:{_DIGITS})?\.{_DIGITS}|{_DIGITS}\.?)(?:[eE][+-]?{_DIGITS})?")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")  # U+0085 too: no line ends there
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ def lex(source: Source) -> Lexed:
 
 def _controls(comment: Span) -> list[Problem]:
     at = _CONTROL.search(comment.text)
-    if at is None or at[0] == "\x85":
+    if at is None:
         return []
     span = Span(comment.source, comment.start + at.start(), comment.start + at.end())
     return [BadCharacter(span=span, character=at[0], in_comment=True)]

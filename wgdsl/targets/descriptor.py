@@ -7,6 +7,7 @@ the columns run along M or N, the rows along K. The offsets below were measured 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .swizzle import SWIZZLES
 
@@ -35,7 +36,7 @@ BASE = Field(name="base offset", low=49, width=3)
 LAYOUT = Field(name="layout", low=62, width=2)
 FIELDS = (ADDRESS, LEADING, STRIDE, BASE, LAYOUT)
 
-assert all(a.low + a.width <= b.low for a, b in zip(FIELDS, FIELDS[1:], strict=False)) and LAYOUT.low + LAYOUT.width == 64
+assert all(a.low + a.width <= b.low for a, b in pairwise(FIELDS)) and LAYOUT.low + LAYOUT.width == 64
 
 
 @dataclass(frozen=True, kw_only=True)

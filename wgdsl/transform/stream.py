@@ -65,9 +65,7 @@ class _Stream:
                 node = self.after[x.tensor]
                 return substitute_indices(node.body, dict(zip(node.indices, x.access, strict=True)))
             if isinstance(x, Load) and x.tensor in self.tile:
-                raise WgError(
-                    NotStreamable(span=self.tile[x.tensor].span, name=x.tensor, why="an output reads it whole")
-                )
+                raise WgError(NotStreamable(span=self.tile[x.tensor].span, name=x.tensor, why="an output reads it whole"))
             return None
 
         return rewrite(e, one)

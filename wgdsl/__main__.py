@@ -1,0 +1,5 @@
+"""`python -m wgdsl`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,173 @@
+"""The whole pipeline, in one place: `.wg` text -> forms -> CUDA text -> kernel.
+
+`lower` is the list of passes. Every form is kept by the name of the pass that made it, for `--emit` and `--print-after`, and
+every pass is timed. What escapes that is neither a user's nor the environment's fault becomes an InternalError with a bundle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .diagnostics.model import EnvironmentFault, InternalError, WgError
+from .foundation.source import Source
+from .runtime.kernel import Forms, Kernel
+from .sources import Found, find
+from .targets.choice import resolve
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the caller fixes at compile time."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+
+
+class Journal:
+    """The forms of one compilation in the order in which they were made, and how long each took."""
+
+    def __init__(self, sources: tuple[Source, ...] = (), settings: Settings | None = None):
+        self.sources = list(sources)
+        self.settings = settings or Settings()
+        self.forms: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+
+    def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a pass; keep its form and its time under its name."""
+        start = time.perf_counter()
+        self.forms[name] = work(*args, **named)
+        self.seconds[name] = time.perf_counter() - start
+        return self.forms[name]
+
+
+def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
+    """The passes, in order. Raises WgError for what the user has to mend."""
+    from .analyse.analyse import analyse
+    from .emit import emit_program, entry_name
+    from .schedule.lower import lower as lower_schedule
+    from .schedule.lower import stream_axis
+    from .transform.canonicalise import canonicalise
+    from .transform.stream import stream
+    from .verify.structural import check
+
+    step = journal.step
+    axis, axis_span = stream_axis(found.schedule)  # before all else: a schedule for nothing shouldn't wait for the program
+    graph = step(
+        "analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims
+    )
+    # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
+    canonical = step("canonicalise", canonicalise, graph)
+    streamed = step("stream", stream, canonical, axis, axis_span)
+    roles = step("lower", lower_schedule, streamed, found.schedule)
+    # Nothing is emitted or simulated that the verifier hasn't accepted.
+    checked = step("verify", check, roles)
+    texts = step("emit", emit_program, checked)
+    return Forms(
+        graph=graph,
+        stream=streamed,
+        roles=checked.program,
+        texts=texts,
+        entries={k.name: entry_name(k) for k in checked.program.kernels},
+        backends=_backends(graph, checked),
+        seconds=journal.seconds,
+    )
+
+
+def _backends(graph: Any, checked: Any) -> dict[str, Any]:
+    def simulated(arrays: Mapping[str, Any], scalars: Mapping[str, float], dims: Mapping[str, int]) -> Mapping[str, Any]:
+        from .sim import simulate
+
+        return simulate(checked, arrays, scalars, _free(graph, dims))
+
+    def evaluated(arrays: Mapping[str, Any], scalars: Mapping[str, float], dims: Mapping[str, int]) -> Mapping[str, Any]:
+        from .reference.evaluate import evaluate
+
+        return evaluate(graph, arrays, scalars, _free(graph, dims))
+
+    return {"sim": simulated, "reference": evaluated}
+
+
+def _free(graph: Any, dims: Mapping[str, int]) -> dict[str, int]:
+    return {name: dims[name] for name in graph.dims}
+
+
+def prepare(
+    given: str | Path,
+    *,
+    program: str | None = None,
+    schedule: str | Path | None = None,
+    target: str | None = None,
+    settings: Settings | Callable[[Found], Settings] | None = None,
+) -> tuple[Kernel, Journal]:
+    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found."""
+    journal = Journal()
+    with guarded(journal):
+        start = time.perf_counter()
+        found = find(given, program=program, schedule=schedule, target=resolve(target))
+        journal.sources = list(found.sources)
+        journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
+        journal.settings = (settings(found) if callable(settings) else settings) or Settings()
+        forms = lower(found, journal.settings, journal)
+        return Kernel(forms), journal
+
+
+def compile(
+    given: str | Path,
+    schedule: str | Path | None = None,
+    target: str = "auto",
+    dims: Mapping[str, int] | None = None,
+    types: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    program: str | None = None,
+    build: bool = True,
+) -> Kernel:
+    """Compile a program under a schedule.
+
+    given: the path of a `.wg` file, or its text.  schedule: the name of one of that file's, of its folder's or of the shipped
+    schedules for this program; or the path of a `.wg` file; or a text; by default the first there is.  target: `sm_90a`, or
+    `auto`, the GPU of this machine, or else what the schedule is written for.  dims, types, options: what is fixed at compile
+    time; other dims are read from the arguments of each call.  program: which, if the file holds several.
+    build: False puts NVRTC off until the binary is needed, which the simulator never does.
+
+    Raises WgError for mistakes in the texts or in these arguments, EnvironmentFault without NVRTC.
+    """
+    settings = Settings(options=options or {}, types=types or {}, dims=dims or {})
+    kernel, journal = prepare(given, program=program, schedule=schedule, target=target, settings=settings)
+    if build:
+        with guarded(journal):
+            kernel.build()
+    return kernel
+
+
+@contextmanager
+def guarded(journal: Journal) -> Iterator[None]:
+    """Turn whatever is nobody else's fault into an InternalError with a crash bundle."""
+    try:
+        yield
+    except (WgError, EnvironmentFault):
+        raise
+    except InternalError as e:
+        if e.bundle is not None:
+            raise
+        raise _bundled(e, journal) from e
+    except Exception as e:
+        raise _bundled(e, journal) from e
+
+
+def _bundled(e: Exception, journal: Journal) -> InternalError:
+    from . import crash
+    from .forms import texts_of
+
+    files: dict[str, Callable[[], str] | str] = {f"source{n}.wg": s.text for n, s in enumerate(journal.sources)}
+    files |= texts_of(journal.forms)
+    s = journal.settings
+    facts = {"options": dict(s.options), "types": dict(s.types), "dims": dict(s.dims), "passes": list(journal.forms)}
+    folder = crash.write_bundle(e, files, facts)
+    what = str(e) or type(e).__name__
+    return InternalError(f"{type(e).__name__}: {what}\n  this is a defect of wgdsl; what is needed to look into it is in {folder}", str(folder))

@@ -1,0 +1,62 @@
+"""The text of each form, by the name of the pass that made it.
+
+In: the forms of a journal.  Out: texts, made when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+EMITS = {"ast": "parse", "graph": "canonicalise", "stream": "stream", "roles": "verify", "cuda": "emit"}
+
+
+def text_of(name: str, form: Any) -> str:
+    """The text of the form that pass `name` made."""
+    return _TEXTS[name](form)
+
+
+def texts_of(forms: Mapping[str, Any]) -> dict[str, Callable[[], str] | str]:
+    """File name -> text, for a crash bundle."""
+    return {f"{n}-{name}.txt": partial(text_of, name, form) for n, (name, form) in enumerate(forms.items())}
+
+
+def _parse(form: Any) -> str:
+    from .syntax.printer import fmt
+
+    return "\n".join(fmt(source) for source in form.sources)
+
+
+def _graph(form: Any) -> str:
+    from .program.text import graph_text
+
+    return graph_text(form)
+
+
+def _stream(form: Any) -> str:
+    from .program.streamed import streamed_text
+
+    return streamed_text(form)
+
+
+def _roles(form: Any) -> str:
+    from .roles.text import roles_text
+
+    return roles_text(getattr(form, "program", form) if not isinstance(getattr(form, "program", None), str) else form)
+
+
+def _cuda(form: Any) -> str:
+    return "\n".join(form.values())
+
+
+_TEXTS: dict[str, Callable[[Any], str]] = {
+    "parse": _parse,
+    "analyse": _graph,
+    "canonicalise": _graph,
+    "stream": _stream,
+    "lower": _roles,
+    "verify": _roles,
+    "emit": _cuda,
+}
+PASSES = tuple(_TEXTS)

@@ -1,0 +1,64 @@
+"""`NAME=VALUE` texts of the command line, told apart by the program: options, dims and types.
+
+In: texts and the program's AST.  Out: `Settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .diagnostics.model import WgError
+from .diagnostics.runtime import UnknownSetting
+from .driver import Settings
+from .syntax import ast
+
+
+def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
+    """Settings for a program. Raises WgError (WG0654) for names it doesn't have and values that don't fit."""
+    options = {d.name for d in program.items if isinstance(d, ast.OptionDecl)}
+    types = {d.name for d in program.items if isinstance(d, ast.TypeDecl)}
+    dims = {name for d in program.items if isinstance(d, ast.DimsDecl) for name, _ in d.entries}
+    out: dict[str, dict[str, Any]] = {"options": {}, "types": {}, "dims": {}}
+    for text in texts:
+        name, value = split(text)
+        if name in options:
+            out["options"][name] = plain(value)
+        elif name in types:
+            out["types"][name] = value
+        elif name in dims:
+            out["dims"][name] = whole(name, value)
+        else:
+            raise WgError(UnknownSetting(text=name, known=tuple(sorted(options | types | dims))))
+    return Settings(**out)
+
+
+def split(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise WgError(UnknownSetting(text=text, why=f"`{text}` isn't of the form NAME=VALUE"))
+    return name.strip(), value.strip()
+
+
+def numbers(text: str) -> dict[str, int]:
+    """`B=2,M=512` as dims."""
+    return {name: whole(name, value) for name, value in map(split, filter(str.strip, text.split(",")))}
+
+
+def whole(name: str, value: str) -> int:
+    try:
+        return int(value.replace("_", ""))
+    except ValueError:
+        raise WgError(UnknownSetting(text=name, why=f"{name} is `{value}`, which isn't a whole number")) from None
+
+
+def plain(value: str) -> bool | int | float | str:
+    """The value of an option: a truth value, a number, or a name."""
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

@@ -1,0 +1,108 @@
+"""simulate: run a role program with NumPy tiles.
+
+In: a checked role program, arrays, scalars and dims.  Out: the arrays that it writes. Outputs start as NaN (integers as the
+smallest i32), so that an element nobody writes shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+import numpy as np
+
+from ..roles.checked import Checked
+from ..roles.model import Kernel, RoleProgram
+from .cta import Cta, Item, World
+from .integers import value_of
+from .tensors import NOBODY, Tensor, make_tensor
+
+STEP_LIMIT = 2_000_000  # of one CTA
+
+
+def simulate(
+    checked: Checked,
+    arrays: Mapping[str, np.ndarray],
+    scalars: Mapping[str, float] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    sms: int = 2,
+    seed: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Outputs by name, in their own element types.
+
+    arrays: every input (rounded to its type). scalars: every scalar that the program uses; a flag parameter may stand here
+    too, else it is true where the tensor's rows suit its map. dims: every free dim. sms: CTAs of a persistent grid. seed:
+    take turns at random instead of in the canonical order. Raises WgError (WG08xx) for a fault, ValueError for bad arguments.
+    """
+    return simulate_unchecked(checked.program, arrays, scalars, dims, sms=sms, seed=seed)
+
+
+def simulate_unchecked(
+    program: RoleProgram,
+    arrays: Mapping[str, np.ndarray],
+    scalars: Mapping[str, float] | None = None,
+    dims: Mapping[str, int] | None = None,
+    *,
+    sms: int = 2,
+    seed: int | None = None,
+    limit: int = STEP_LIMIT,
+) -> dict[str, np.ndarray]:
+    """The same for a program that no check has seen: for tests of what the simulator catches by itself."""
+    dims, scalars = dict(dims or {}), dict(scalars or {})
+    random = None if seed is None else Random(seed)
+    tensors: dict[str, Tensor] = {}
+    with np.errstate(all="ignore"):
+        for kernel in program.kernels:
+            _launch(kernel, tensors, arrays, scalars, dims, sms, random, limit)
+    written = {t.name for k in program.kernels for t in k.tensors if t.written}
+    return {name: t.stored() for name, t in tensors.items() if name in written}
+
+
+def _launch(
+    kernel: Kernel,
+    tensors: dict[str, Tensor],
+    arrays: Mapping[str, np.ndarray],
+    scalars: Mapping[str, float],
+    dims: Mapping[str, int],
+    sms: int,
+    random: Random | None,
+    limit: int,
+) -> None:
+    for arg in kernel.tensors:
+        if arg.name not in tensors:
+            if not arg.written and arg.name not in arrays:
+                raise ValueError(f"no array is given for {arg.name}")
+            given = None if arg.written else np.asarray(arrays[arg.name])
+            tensors[arg.name] = make_tensor(arg, dims, given)
+        if arg.written:
+            tensors[arg.name].writers = np.full(tensors[arg.name].shape, NOBODY, dtype=np.int64)
+    missing = [p.name for p in kernel.params if p.kind == "scalar" and p.name not in scalars]
+    if missing:
+        raise ValueError(f"no value is given for {', '.join(missing)}")
+    world = World(kernel=kernel, dims=dims, scalars={**_flags(kernel, tensors), **scalars}, tensors=tensors, limit=limit)
+    items = _items(kernel, dims)
+    ctas = min(len(items), sms) if kernel.grid.persistent else len(items)
+    for c in range(ctas):
+        Cta(world, items[c::ctas], c).run(random)
+
+
+def _flags(kernel: Kernel, tensors: Mapping[str, Tensor]) -> dict[str, float]:
+    """Flag parameters: whether a contiguous tensor's rows suit its map (strides in multiples of 16 bytes)."""
+    out = {}
+    for p in kernel.params:
+        if p.kind == "flag" and p.tensor is not None:
+            t = tensors[p.tensor]
+            strides = [int(np.prod(t.shape[k + 1 :])) * t.dtype.nbytes for k in range(len(t.shape) - 1)]
+            out[p.name] = float(all(s % 16 == 0 for s in strides))
+    return out
+
+
+def _items(kernel: Kernel, dims: Mapping[str, int]) -> list[Item]:
+    """All work items, the last axis fastest."""
+    blocks = [int(value_of(a.blocks, dims)) for a in kernel.grid.axes]
+    out = []
+    for number, at in enumerate(np.ndindex(*(max(b, 0) for b in blocks))):
+        bound = {f"{a.index}.lo" if a.tile > 1 else a.index: k * a.tile for a, k in zip(kernel.grid.axes, at, strict=True)}
+        out.append(Item(number, bound))
+    return out

@@ -1,0 +1,27 @@
+"""Targets by name.
+
+In: what a caller writes.  Out: the name of an architecture, spelled as NVIDIA does.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..diagnostics.model import WgError
+from ..diagnostics.runtime import UnknownTarget
+
+TARGETS = ("sm_90a",)
+_SPELLING = re.compile(r"(?:sm_?)?(\d{2,3})([af]?)")
+
+
+def resolve(target: str | None) -> str | None:
+    """The architecture that is meant; None for `auto`. One that wgdsl can't emit is kept, for the schedule to refuse.
+
+    Raises WgError (WG0653) for what names no architecture.
+    """
+    if target is None or target.lower() == "auto":
+        return None
+    found = _SPELLING.fullmatch(target.strip().lower())
+    if found is None:
+        raise WgError(UnknownTarget(target=target, known=TARGETS))
+    return f"sm_{found[1]}{found[2]}"

@@ -1,0 +1,72 @@
+"""Is a result right? The bar of the project, worked out for the very inputs.
+
+In: a kernel's program, its inputs, and what came out.  Out: for each output its largest error and the bar.
+
+16-bit outputs: at most twice the error of NumPy rounding the operands of products and the result, and 1e-5 of the largest
+value. f32 outputs: 1e-4 and 2e-6 of the value, or that bar if it is larger. Infinities and NaN stand where float64 has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..program.graph import ProgramGraph
+from ..reference.evaluate import evaluate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One output. `error` is the largest one relative to what each element is allowed, times `bar`: right if at most `bar`."""
+
+    output: str
+    error: float
+    bar: float
+    largest: float
+    elements: int
+
+    @property
+    def right(self) -> bool:
+        return self.error <= self.bar
+
+    def __str__(self) -> str:
+        state = "right" if self.right else "WRONG"
+        return f"{self.output}: {state}, error {self.error:.3g}, bar {self.bar:.3g} (largest value {self.largest:.3g}, {self.elements} elements)"
+
+
+def judge(
+    graph: ProgramGraph,
+    inputs: Mapping[str, np.ndarray],
+    scalars: Mapping[str, float],
+    dims: Mapping[str, int],
+    results: Mapping[str, Any],
+) -> list[Verdict]:
+    """A verdict for each output of `results`, NumPy arrays by name."""
+    free = {name: dims[name] for name in graph.dims if name in dims}
+    exact = evaluate(graph, inputs, scalars, free)
+    rounded = evaluate(graph, inputs, scalars, free, round_operands=True)
+    nodes = {n.tensor: n for n in graph.outputs}
+    return [_verdict(n, nodes[n].dtype.bits >= 32, exact[n], rounded[n], np.asarray(got)) for n, got in results.items()]
+
+
+def _verdict(name: str, wide: bool, exact: np.ndarray, rounded: np.ndarray, got: np.ndarray) -> Verdict:
+    got = got.astype(np.float64)
+    if got.shape != exact.shape:
+        raise ValueError(f"{name} has shape {got.shape}, not {exact.shape}")
+    finite = np.isfinite(exact)
+    same = np.array_equal(got[~finite], exact[~finite], equal_nan=True)
+    largest = _largest(exact[finite])
+    off, allowed = np.abs(got - exact)[finite], 2 * _largest((rounded - exact)[finite]) + 1e-5 * largest
+    worst = _largest(off) if same and not np.isnan(off).any() else float("inf")
+    if wide and worst > allowed and off.size:
+        most = np.maximum(allowed, 1e-4 + 2e-6 * np.abs(exact[finite]))
+        at = int(np.argmax(off - most)) if np.isfinite(worst) else 0
+        worst, allowed = (float(off[at]) if np.isfinite(worst) else worst), float(most[at])
+    return Verdict(output=name, error=worst, bar=float(allowed), largest=largest, elements=int(exact.size))
+
+
+def _largest(a: np.ndarray) -> float:
+    return float(np.max(np.abs(a))) if a.size else 0.0

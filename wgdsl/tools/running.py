@@ -1,0 +1,86 @@
+"""`wgdsl run`: a kernel on random inputs, checked against float64, timed.
+
+In: a kernel, its dims, a seed, and where to run.  Out: what came out, and lines to print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..foundation.dtypes import DType
+from ..reference.random import random_inputs
+from ..runtime import cuda
+from ..runtime.bind import Bound, shape_of
+from ..runtime.kernel import Kernel
+from ..runtime.timing import time_kernel
+from .judge import Verdict, judge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Inputs and results are NumPy arrays by name."""
+
+    device: str
+    inputs: Mapping[str, np.ndarray]
+    results: Mapping[str, np.ndarray]
+    bound: Bound
+    verdicts: tuple[Verdict, ...] = ()
+    seconds: tuple[float, ...] = field(default=())
+
+    @property
+    def right(self) -> bool:
+        return all(v.right for v in self.verdicts)
+
+
+def choose_device(wanted: str) -> str:
+    """`auto` is the GPU where there is one, else the simulator."""
+    if wanted != "auto":
+        return wanted
+    return "gpu" if cuda.available() else "sim"
+
+
+def run(kernel: Kernel, dims: Mapping[str, int], *, device: str, seed: int = 0, check: bool = False, repeats: int = 0) -> Run:
+    """Run once, outputs filled with NaN before; then check and time."""
+    inputs = random_inputs(kernel.graph, dims, seed)
+    given = kernel.interface.sort((), {**inputs, **_parameters(kernel, dims)}, None)
+    bound = kernel.bound(given)
+    outputs = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
+    kernel(**inputs, **given.dims, out=outputs, device=device)
+    verdicts = judge(kernel.graph, inputs, bound.scalars, bound.dims, outputs) if check else []
+    seconds = time_kernel(kernel, inputs, given.dims, repeats) if repeats else []
+    return Run(device=device, inputs=inputs, results=outputs, bound=bound, verdicts=tuple(verdicts), seconds=tuple(seconds))
+
+
+def _parameters(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
+    """Dims that the call has to be told."""
+    from ..runtime.bind import call_dims
+
+    return {name: dims[name] for name in call_dims(kernel.graph) if name in dims}
+
+
+def unwritten(shape: tuple[int, ...], dtype: DType) -> Any:
+    """An output that shows which of its elements nobody wrote."""
+    return np.full(shape, np.nan if dtype.kind == "float" else np.iinfo(dtype.numpy()).min, dtype.numpy())
+
+
+def summary(run: Run) -> list[str]:
+    """Lines to print."""
+    dims = ", ".join(f"{n} = {v}" for n, v in run.bound.dims.items())
+    lines = [f"ran on {run.device}: {dims}"]
+    lines += [f"  {v}" for v in run.verdicts]
+    if not run.verdicts:
+        lines += [f"  {name}: {_shape(a)}" for name, a in run.results.items()]
+    if run.seconds:
+        t = sorted(run.seconds)
+        lines.append(f"  time: median {1e6 * t[len(t) // 2]:.1f} us, fastest {1e6 * t[0]:.1f} us, of {len(t)} runs")
+    return lines
+
+
+def _shape(a: np.ndarray) -> str:
+    values = a.astype(np.float64)
+    seen = f", {np.nanmin(values):.4g} to {np.nanmax(values):.4g}" if values.size and not np.isnan(values).all() else ""
+    return f"{list(a.shape)} {a.dtype}{seen}"
