@@ -67,7 +67,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     roles = step("lower", lower_schedule, streamed, found.schedule)
     # Nothing is emitted or simulated that the verifier hasn't accepted.
     checked = step("verify", check, roles)
-    texts = step("emit", emit_program, checked)
+    texts = step("emit", emit_program, checked.program)
     return Forms(
         graph=graph,
         stream=streamed,

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .diagnostics.model import WgError
-from .diagnostics.runtime import CantRead, TargetMismatch, UnknownProgram, UnknownSchedule
+from .diagnostics.runtime import TargetMismatch, UnknownProgram, UnknownSchedule
 from .foundation.resources import resource, schedule_files
 from .foundation.source import Source
 from .syntax import ast
@@ -36,7 +36,7 @@ def is_text(given: object) -> bool:
 
 
 def load(given: str | Path) -> Source:
-    """The source of a path or a text. Raises WgError (WG0655) for what can't be read."""
+    """The source of a path or a text. Raises WgError for what can't be read."""
     if is_text(given):
         return Source(TEXT_PATH, str(given).removeprefix("\ufeff"))
     return _load_file(Path(given))
@@ -45,17 +45,7 @@ def load(given: str | Path) -> Source:
 def _load_file(path: Path) -> Source:
     from .syntax.parser import read
 
-    try:
-        source = read(path)
-    except UnicodeDecodeError:
-        raise WgError(CantRead(path=str(path), why="it isn't UTF-8 text")) from None
-    except IsADirectoryError:
-        raise WgError(CantRead(path=str(path), why="it is a directory")) from None
-    except FileNotFoundError:
-        raise WgError(CantRead(path=str(path), why="there is no such file")) from None
-    except OSError as e:
-        raise WgError(CantRead(path=str(path), why=(e.strerror or str(e)).lower())) from None
-    return Source(display_path(path), source.text)
+    return Source(display_path(path), read(path).text)
 
 
 def display_path(path: Path) -> str:

@@ -17,8 +17,7 @@ ERRORS = [c for c in ERRORS if c.code]
 def example(error: type[Problem], which: str) -> str:
     """The `fails:` or `works:` program of an error's documentation."""
     fails, works = error.doc.split("fails:\n")[1].split("works:\n")
-    text = fails if which == "fails" else works
-    return re.sub(r"REPEAT\((\w+), (\d+), (.*)\)\n", lambda m: f"{m[1]}(" * int(m[2]) + m[3] + ")" * int(m[2]) + "\n", text)
+    return fails if which == "fails" else works
 
 
 def chosen(text: str) -> dict[str, dict]:
@@ -42,7 +41,7 @@ def test_documented_example_fails_as_it_says_and_the_mended_one_works(error):
     assert problems_of(works, **chosen(works)) == ()
 
 
-@pytest.mark.parametrize("error", [c for c in ERRORS if c.code != "WG0228"], ids=lambda c: c.code)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda c: c.code)
 def test_every_problem_says_what_where_and_how(error):
     text = example(error, "fails")
     for p in problems_of(text, **chosen(text)):
@@ -95,7 +94,7 @@ def only(body: str, **options) -> Problem:
         ("option n = M\n  Y[i] = Z[i]", "WG0201", "M", "M"),
         ("let a = a + 1\n  Y[i] = Z[a * 0 + i]", "WG0221", "a", "uses itself"),
         ("Y[i] = Z[i] * 2147483648", "WG0222", "2147483648", "2147483648.0"),
-        ("Y[i] = Z[i] * 1e400", "WG0222", "1e400", "inf"),
+        ("Y[i] = Z[i] * 1e39", "WG0222", "1e39", "inf"),
         ("Y[i] = Z[i] * 1e-50", "WG0222", "1e-50", "0.0"),
         ("Y[i] = Y[i] + 1.0", "WG0223", "Y", "recurrence"),
         ("assume distinct\n  Y[i] = Z[i]", "WG0223", "assume distinct", "gathered"),

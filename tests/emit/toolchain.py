@@ -40,6 +40,19 @@ class Compiled:
     def count(self, prefix: str) -> int:
         return sum(n for op, n in self.counts.items() if op == prefix or op.startswith(prefix + "."))
 
+    @cached_property
+    def loops(self) -> list[list[str]]:
+        """The instructions of each loop: from the target of a backward branch to the branch."""
+        labels, code, branches = {}, [], []
+        for line in self.sass.splitlines():
+            if m := re.match(r"\s*(\.L_x_\d+):", line):
+                labels[m[1]] = len(code)
+            elif m := re.search(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line):
+                if b := re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", m[1]):
+                    branches.append((len(code), b[1]))
+                code.append(m[1])
+        return [code[labels[to] : at + 1] for at, to in branches if labels.get(to, at + 1) <= at]
+
     @property
     def highest_register(self) -> int:
         return max(int(r) for r in re.findall(r"\bR(\d+)\b", self.sass))

@@ -18,7 +18,7 @@ from .context import Context
 from .declare import declare, holds
 from .extents import infer_extents
 from .problems import Problems
-from .statements import Result, build_nodes, live_statements
+from .statements import MAX_DEPTH, Result, build_nodes, live_statements
 
 
 def analyse(
@@ -35,8 +35,8 @@ def analyse(
     """
     try:
         return _analyse(program, options or {}, types or {}, dims or {})
-    except RecursionError:
-        raise WgError(TooDeep(span=_deepest(program))) from None
+    except RecursionError:  # `def`s and `let`s that open into each other
+        raise WgError(TooDeep(span=program.span, limit=MAX_DEPTH)) from None
 
 
 def _analyse(
@@ -73,9 +73,3 @@ def _graph(program: ast.Program, context: Context, result: Result, extents: Mapp
         nodes=tuple(result.nodes),
         span=program.span,
     )
-
-
-def _deepest(program: ast.Program):
-    """The longest statement: the likely one, found without walking it."""
-    spans = [i.span for i in program.items if i.span is not None]
-    return max(spans, key=lambda s: s.stop - s.start, default=program.span)

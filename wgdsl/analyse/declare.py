@@ -187,16 +187,22 @@ class _Declarations:
     # ---- inputs and outputs
 
     def parameters(self, decls: Iterable[ast.ParamDecl]) -> None:
+        """Declarations of one name whose `when`s exclude each other are one argument, declared in several ways."""
         for d in decls:
             with self.problems.collect():
+                if not holds(self.context, d.when):
+                    if d.name not in self.context.names:
+                        self.context.absent.setdefault(d.name, d.span)
+                    continue
                 self.context.declare(d.name, "input" if d.direction == "in" else "output", d.span)
+                self.context.absent.pop(d.name, None)
                 self._parameter(d)
+        for name, span in self.context.absent.items():
+            if name not in self.context.names:
+                self.context.declare(name, "absent argument", span)
 
     def _parameter(self, d: ast.ParamDecl) -> None:
         c = self.context
-        if not holds(c, d.when):
-            c.absent[d.name] = d.span
-            return
         dtype = self._dtype(d)
         if d.shape is None and d.direction == "in":
             c.scalars[d.name] = ScalarInput(name=d.name, dtype=dtype, default=self._default(d, dtype), span=d.span)

@@ -17,6 +17,7 @@ from ..diagnostics.analyse import (
     DuplicateName,
     NoStatement,
     NotBuilt,
+    TooDeep,
     TypeMismatch,
     UsedEarly,
     WrongRank,
@@ -32,6 +33,8 @@ from .declare import left_indices, walk
 from .expressions import REDUCTIONS, Env, Expressions, Use
 from .problems import Problems, Refused, refuse
 from .values import PHRASES, Value, as_real, expect
+
+MAX_DEPTH = 200  # of an expression; later passes walk it recursively
 
 
 @dataclass(kw_only=True)
@@ -142,6 +145,8 @@ class _Builder:
 
     def _add(self, node: Node) -> Load:
         assert self.current is not None
+        if any(_depth(e) > MAX_DEPTH for e in node.exprs()):
+            refuse(TooDeep(span=self.current.value.span, limit=MAX_DEPTH))
         self.result.nodes.append(node)
         self.result.statements[node.name] = self.current
         if not isinstance(node, Output):
@@ -290,6 +295,13 @@ def _own(order: tuple[str, ...], body: Expr, axes: tuple[str, ...]) -> tuple[str
     """The indices of a node inside a statement: what its body mentions, outermost first."""
     inside = indices_of(body)
     return tuple(i for i in order if i in inside and i not in axes)
+
+
+def _depth(e: Expr) -> int:
+    deepest, level = 0, [e]
+    while level:
+        deepest, level = deepest + 1, [c for x in level for c in x.children()]
+    return deepest
 
 
 def _loaded(load: Load, dtype: DType) -> Value:

@@ -90,7 +90,7 @@ def literal(value: int | float, text: str, span: Span | None) -> Value:
             cure = f"write {text}.0 if a real number is meant"
             refuse(LiteralRange(span=span, text=text or str(value), why="doesn't fit a 32-bit integer", cure=cure))
         return integer(value)
-    if (math.isinf(value) and text.lstrip("-").lower() not in ("", "inf")) or F32_MAX <= abs(value) < math.inf:
+    if F32_MAX <= abs(value) < math.inf:
         cure = "write `inf` for infinity"
         refuse(LiteralRange(span=span, text=text or str(value), why="is too large for f32", cure=cure))
     if abs(value) < F32_TINY and (value or _has_digits(text)):

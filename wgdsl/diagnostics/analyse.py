@@ -1014,28 +1014,36 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class TooDeep(Problem):
+    limit: int
+
     code = "WG0228"
-    doc = """An expression is nested deeper than the compiler follows (some hundred levels).
+    doc = """With every `def` and `let` put in, an expression is at most 200 operators deep.
 
 fails:
   program deep {
     dims M
     in   X: f32[M]
     out  Y: f32[M]
-    Y[i] = REPEAT(sqrt, 2000, X[i])
+    def  four(x) = sqrt(sqrt(sqrt(sqrt(x))))
+    def  more(x) = four(four(four(four(x))))
+    def  most(x) = more(more(more(more(x))))
+    Y[i] = most(most(most(most(X[i]))))
   }
 works:
   program deep {
     dims M
     in   X: f32[M]
     out  Y: f32[M]
-    Z[i] = sqrt(sqrt(X[i]))
-    Y[i] = sqrt(sqrt(Z[i]))
+    def  four(x) = sqrt(sqrt(sqrt(sqrt(x))))
+    def  more(x) = four(four(four(four(x))))
+    def  most(x) = more(more(more(more(x))))
+    Z[i] = most(most(X[i]))
+    Y[i] = most(most(Z[i]))
   }
 """
 
     def title(self) -> str:
-        return "this expression is nested too deeply"
+        return f"this expression is more than {self.limit} levels deep"
 
     def help(self) -> str:
         return "split it into several statements"

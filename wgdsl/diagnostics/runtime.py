@@ -473,14 +473,3 @@ class UnknownSetting(Problem):
 
     def help(self) -> str:
         return _near(self.text.partition("=")[0], self.known) if self.known else "write NAME=VALUE"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CantRead(Problem):
-    code: ClassVar[str] = "WG0655"
-    doc: ClassVar[str] = "Sources are UTF-8 text files that can be read."
-    path: str
-    why: str
-
-    def title(self) -> str:
-        return f"can't read {self.path}: {self.why}"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar
 
 from ..foundation.source import Span
+from .hints import nearest
 from .model import Problem
 
 _INSTEAD = {
@@ -27,11 +27,6 @@ _INSTEAD = {
 
 def _or(words: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean `{close[0]}`?" if close else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,11 +256,12 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownWord(Problem):
-    """A line or step that begins with a word which is no keyword. `place`: what could begin there."""
+    """A word where an item has to begin: `item`, such as a step, with the keywords `known`. `home`: where the word does."""
 
     word: str
-    place: str
+    item: str
     known: tuple[str, ...]
+    home: str = ""
 
     code: ClassVar[str] = "WG0109"
     doc: ClassVar[str] = """Each declaration and each step begins with its keyword.
@@ -281,10 +277,13 @@ works:
 """
 
     def title(self) -> str:
-        return f"`{self.word}` begins no {self.place}"
+        return f"`{self.word}` begins no {self.item}"
 
     def help(self) -> str:
-        return _nearest(self.word, self.known) or f"there are: {', '.join(f'`{k}`' for k in self.known)}"
+        if self.home:
+            return f"`{self.word}` belongs in {self.home}"
+        meant = nearest(self.word, self.known)
+        return f"did you mean `{meant}`?" if meant else f"there are: {', '.join(f'`{k}`' for k in self.known)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,25 @@ from functools import partial
 import numpy as np
 
 from ..diagnostics.model import InternalError
-from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Reg, Scalar, Select, conjunction
+from ..program.expr import (
+    Affine,
+    Apply,
+    Cast,
+    Cmp,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Logic,
+    Reg,
+    Scalar,
+    Select,
+    conjunction,
+    indices_of,
+    loads,
+    regs,
+    walk,
+)
 from ..program.poly import Poly, Symbol
 from ..roles.model import Axis
 from ..targets.wgmma import ACCUMULATOR, Digit
@@ -57,9 +75,9 @@ def _digits(digits: tuple[Digit, ...], name: str) -> str:
 
 
 _HALF = next(d for d in ACCUMULATOR.row if d.source == "element")
-HALF_TEXT = f"at / {_HALF.divide} % {_HALF.modulo}"
+HALF_LINE = f"const int half = at / {_HALF.divide} % {_HALF.modulo};"
 HALF_ROWS = _HALF.scale
-COL_TEXT = _digits(tuple(d for d in ACCUMULATOR.col if d.source == "element"), "at")
+COL_LINE = f"const int col = {_digits(tuple(d for d in ACCUMULATOR.col if d.source == 'element'), 'at')};"
 
 
 def float_text(value: float) -> str:
@@ -82,6 +100,7 @@ class Elements:
         self.arrays: list[str] = []
         self.row_head: list[str] = []
         self.row: list[str] = []
+        self.column: list[str] = []
         self.tile_head: list[str] = []
         self._memo: dict[object, str] = {}
         self.row_name = names.fresh(identifier(f"{rows.index}_row"))
@@ -118,10 +137,26 @@ class Elements:
     def text(self, e: Expr, level: Rank) -> str:
         """C++ of `e` where it stands: outside the loops, in the loop over rows, or in that over elements."""
         own = self.rank(e)
+        if level == Rank.TILE and self._is_of_column(e):
+            return self._of_column(e)
         if own < level and not isinstance(e, Const | Scalar | Reg):
             name = {"float": "f", "bool": "ok"}[_type(e)]
             return self.kept(e, _type(e), own, level, lambda: self._inline(e, own), name)
         return self._inline(e, level)
+
+    def _is_of_column(self, e: Expr) -> bool:
+        """Whether two rows would load the same: then it is worth a loop over columns."""
+        if self.cols is None or not loads(e) or regs(e) or self.rank(e) < Rank.TILE:
+            return False
+        return self.rows.index not in indices_of(e) and not any(isinstance(x, Written) for x in walk(e))
+
+    def _of_column(self, e: Expr) -> str:
+        """A value that is computed once a column."""
+        if e not in self._memo:
+            text = bare(self._inline(e, Rank.TILE))
+            self._memo[e] = self.names.fresh({"float": "f", "bool": "ok"}[_type(e)])
+            self.column.append(f"const {_type(e)} {self._memo[e]} = {text};")
+        return self._memo[e]
 
     def kept(self, key: object, kind: str, own: Rank, level: Rank, make: Callable[[], str], base: str) -> str:
         """A value of C++ type `kind` that is computed at rank `own`, once, and read at `level`; named after `base`."""
@@ -142,10 +177,10 @@ class Elements:
         return f"{name}[half]"
 
     def half(self) -> None:
-        self._once(self.tile_head, f"const int half = {HALF_TEXT};")
+        self._once(self.tile_head, HALF_LINE)
 
     def col(self) -> str:
-        self._once(self.tile_head, f"const int col = {COL_TEXT};")
+        self._once(self.tile_head, COL_LINE)
         return "col"
 
     @staticmethod
@@ -160,9 +195,23 @@ class Elements:
             out.line(text)
         if self.row or row_body:
             out.loop("for (int half = 0; half < 2; ++half)", [*self.row_head, *self.row, *row_body])
-        if tile_body:
+        if tile_body and self.column:
+            self._by_columns(tile_body, elements)
+        elif tile_body:
             out.loop(f"for (int at = 0; at < {elements}; ++at)", [*self.tile_head, *tile_body])
-        self.uniform, self.arrays, self.row_head, self.row, self.tile_head = [], [], [], [], []
+        self.uniform, self.arrays, self.row_head, self.row, self.column, self.tile_head = [], [], [], [], [], []
+
+    def _by_columns(self, tile_body: list[str], elements: int) -> None:
+        """Both rows of a column together, so that what holds for the column is there once."""
+        out = self.ctx.out
+        head = [x for x in self.tile_head if x not in (HALF_LINE, COL_LINE)]
+        out.unroll()
+        with out.block(f"for (int pair = 0; pair < {elements // 2}; ++pair)"):
+            out.line("const int col = pair / 2 * 8 + pair % 2;")
+            for text in (*(x for x in head if "half" not in x), *self.column):
+                out.line(text)
+            body = ["const int at = pair / 2 * 4 + half * 2 + pair % 2;", *(x for x in head if "half" in x), *tile_body]
+            out.loop("for (int half = 0; half < 2; ++half)", body)
 
     @property
     def declares(self) -> bool:

@@ -18,7 +18,8 @@ from typing import Any
 
 from ..diagnostics.emit import CompilerWarning
 from ..diagnostics.model import WgError
-from ..diagnostics.runtime import WrongDevice
+from ..diagnostics.render import render_plain
+from ..diagnostics.runtime import NotAnArray, WrongDevice
 from ..program.graph import ProgramGraph
 from ..roles.model import RoleProgram
 from ..targets.sm_90a import SM_90A
@@ -119,7 +120,8 @@ class Kernel:
         for kernel in self.roles.kernels:
             problems = complaints_of(kernel, binaries[kernel.name])
             if problems:
-                warnings.warn(str(WgError(problems)), CompilerWarning, stacklevel=5)
+                text = "\n".join(render_plain(p) for p in problems).replace("error[", "warning[")
+                warnings.warn(text, CompilerWarning, stacklevel=5)
 
     @property
     def ptx(self) -> str:
@@ -157,6 +159,7 @@ class Kernel:
         views = {name: view(name, array) for name, array in given.inputs.items()}
         first = next(iter(views.values()), None)
         if first is not None and first.framework == "numpy":
+            one_device(views)
             return self._staged(given)
         outputs = self._outputs(given, views)
         self._run(given, views, first.framework if first else "")
@@ -239,9 +242,7 @@ class Kernel:
     def _staged(self, given: Given) -> Any:
         """Host arrays: copied to the current device and back."""
         inputs = {name: to_numpy(name, a) for name, a in given.inputs.items()}
-        seen = {name: view(name, a) for name, a in (*inputs.items(), *given.outputs.items())}
-        one_device(seen)
-        self.interface.check(seen)
+        self.interface.check(self._host_views(inputs, given.outputs))
         outputs = self.host_outputs(given)
         device = cuda.current_device()
         with cuda.on_device(device), staged(device, inputs, outputs) as views:
@@ -254,13 +255,20 @@ class Kernel:
         made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.graph.outputs}
         return {**made, **given.outputs}
 
+    def _host_views(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, ArrayView]:
+        seen = {name: view(name, a) for name, a in (*inputs.items(), *outputs.items())}
+        for name in outputs:
+            if seen[name].framework != "numpy":
+                raise WgError(NotAnArray(name=name, got=f"of {seen[name].framework}, where results are NumPy arrays"))
+        return seen
+
     def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
         """One of the backends on NumPy arrays."""
         if device not in self.forms.backends:
             raise ValueError(f"device is {device!r}; there are gpu, {', '.join(self.forms.backends)}")
         given = self.interface.sort(args, named, out)
         inputs = {name: to_numpy(name, a) for name, a in given.inputs.items()}
-        seen = {name: view(name, a) for name, a in (*inputs.items(), *given.outputs.items())}
+        seen = self._host_views(inputs, given.outputs)
         self.interface.check(seen)
         bound = self._bind(given, seen)
         results = self.forms.backends[device](inputs, bound.scalars, bound.dims)

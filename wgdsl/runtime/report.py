@@ -123,7 +123,7 @@ def _loops(kernel: Kernel) -> Iterator[str]:
     for role in kernel.roles:
         loops = [s for s in walk(role.steps) if isinstance(s, Loop)]
         for loop in loops:
-            mask = f", mask {loop.mask}" if loop.mask else ""
+            mask = f", mask {loop.mask}" if loop.mask.strip("{}") else ""
             yield f"  loop of {role.name}: {loop.var} from {loop.start} to {loop.stop}{mask}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import CantShare, NotFilled, NotYetSupported, TileShape, UnknownName
+from ..diagnostics.schedule import CantShare, NoHome, NotFilled, NotYetSupported, TileShape, UnknownName
 from ..foundation.source import Span
 from ..program.graph import Input, Output
 from ..program.poly import Poly, floordiv
@@ -129,12 +129,18 @@ class _Placer:
         if self.plan.homes[name].output:
             raise WgError(NotFilled(span=span, name=name, why="stages an output; it is written by `finish`, not filled"))
 
+    def known_operand(self, name: str, span: Span | None) -> None:
+        values = [n.name for n in self.plan.streamed.tile] + list(self.plan.graph.aliases)
+        if name not in self.plan.homes and name not in values:
+            raise WgError(NoHome(span=span, name=name, homes=(*self.plan.homes, *values)))
+
     def find_readers(self) -> dict[str, list[RolePlan]]:
         out: dict[str, list[RolePlan]] = {}
         for role in self.plan.roles:
             for s in steps_of(role.steps):
                 if isinstance(s, ast.IssueStep):
                     for operand in (s.left, s.right):
+                        self.known_operand(name_of(operand), operand.span)
                         roles = out.setdefault(name_of(operand), [])
                         if role not in roles:
                             roles.append(role)

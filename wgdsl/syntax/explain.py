@@ -1,163 +1,184 @@
 """What to say about a word that the grammar doesn't take.
 
-In: the words, the place, and the terminals that would have fitted. Out: one problem, in the words of the language.
+In: a `Place`. Out: one problem, in the words of the language. The first rule of `unexpected` that knows something wins.
 """
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from dataclasses import dataclass
 
+from ..diagnostics.hints import nearest
 from ..diagnostics.model import Problem
 from ..diagnostics.syntax import StrayBracket, Unclosed, Unexpected, UnknownWord
 from ..foundation.source import Span
+from .brackets import CLOSERS, Brackets
 from .lexer import Word
-from .tables import Tables
 
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPERATORS = frozenset(("+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!=", "and", "or"))
-_CLASS_NAMES = {"NAME": "a name", "NUMBER": "a number", "STRING": 'a file name in `"`', "$END": "the end of the file"}
-# What begins an item: more than one of them is named as a group.
-_GROUPS = (
-    ("a step", frozenset("fill await issue compute pack rescale finish for once".split())),
-    ("a line of the schedule", frozenset("tile fuse stream grid role smem regs".split())),
-    ("a declaration", frozenset("dims type in out require assume let def index".split())),
-)
+_OPERANDS = frozenset(("NAME", "PART", "NUMBER", "REDUCER", "(", "-", "not", "true", "false", "inf", "nan"))
+_CLASSES = {"NAME": "a name", "NUMBER": "a number", "STRING": 'a file name in `"`', "$END": "the end of the file"}
+# What begins an item of a list, and what such an item is called. Where all of a row fit, they are named as a group.
+_ITEMS = {
+    "step": frozenset("fill await issue compute pack rescale finish for once".split()),
+    "line of a schedule": frozenset("tile fuse stream grid role smem regs".split()),
+    "declaration or statement": frozenset("dims type out require assume let def index".split()),
+    "program or schedule": frozenset(("program", "schedule", "import")),
+}
+_HOMES = {"step": "the steps of a role", "line of a schedule": "a schedule", "declaration or statement": "a program"}
 
 
-class Brackets:
-    """Which brackets are open where. A `}` also ends what was left open inside its block."""
+@dataclass(frozen=True)
+class Place:
+    """The broken place.
 
-    def __init__(self, words: list[Word]):
-        self.closed: dict[int, int] = {}  # opening word -> closing word
-        self.suspect: dict[int, int] = {}  # open block -> an inner one that ends in another column
-        self.words = words
-        open_: list[int] = []
-        suspect: int | None = None
-        for at, word in enumerate(words):
-            if word.text in _CLOSERS:
-                open_.append(at)
-            elif word.text in (")", "]"):
-                if open_ and _CLOSERS[words[open_[-1]].text] == word.text:
-                    self.closed[open_.pop()] = at
-            elif word.text == "}":
-                while open_ and words[open_[-1]].text != "{":
-                    open_.pop()
-                if open_:
-                    opener = open_.pop()
-                    self.closed[opener] = at
-                    if suspect is None and self._first_on_line(at) and self._indent(opener) != self._indent(at):
-                        suspect = opener
-        if suspect is not None:
-            self.suspect = {at: suspect for at in open_ if at < suspect}
+    `word` isn't taken, where the grammar takes the terminals (as texts) `accepted`. `head` is the name, if any, that
+    was taken for the beginning of a statement or of a role's steps, and `before_head` what could have stood there instead.
+    `outer`: a list further out takes the word.
+    """
 
-    def open_at(self, at: int) -> int | None:
-        """The innermost bracket that is open before word `at`."""
-        open_: list[int] = []
-        for i, word in enumerate(self.words[:at]):
-            if word.text in _CLOSERS:
-                open_.append(i)
-            elif word.text in (")", "]", "}"):
-                while open_ and word.text == "}" and self.words[open_[-1]].text != "{":
-                    open_.pop()
-                if open_ and _CLOSERS[self.words[open_[-1]].text] == word.text:
-                    open_.pop()
-        return open_[-1] if open_ else None
+    words: list[Word]
+    at: int
+    word: Word
+    accepted: frozenset[str]
+    head: int | None
+    before_head: frozenset[str]
+    outer: bool
+    keywords: frozenset[str]
+    brackets: Brackets
 
-    def _first_on_line(self, at: int) -> bool:
-        return at == 0 or self.words[at - 1].span.line != self.words[at].span.line
-
-    def _indent(self, at: int) -> int:
-        span = self.words[at].span
-        text = span.source.line_text(span.line)
-        return len(text) - len(text.lstrip())
+    @property
+    def at_end(self) -> bool:
+        return self.at == len(self.words)
 
 
-def unexpected(
-    words: list[Word], at: int, end: Word, accepted: set[str], tables: Tables, brackets: Brackets
-) -> Problem:
-    """The problem at word `at` (or at the end), where only `accepted` would have fitted."""
-    word = words[at] if at < len(words) else end
-    texts = {tables.texts.get(t, t) for t in accepted}
+def unexpected(place: Place) -> Problem:
     return (
-        _bracket(words, at, word, texts, brackets)
-        or _unknown_word(words, at, word, texts)
-        or Unexpected(
-            span=word.span, found=_found(word, tables), expected=_expected(texts), hint=_hint(words, at, word, texts)
-        )
+        _stray(place)
+        or _unclosed(place)
+        or _broken_head(place)
+        or _unknown_word(place.words, place.at, place.word, place.accepted)
+        or _plain(place, place.at, place.word, place.accepted)
     )
 
 
-def _bracket(words: list[Word], at: int, word: Word, texts: set[str], brackets: Brackets) -> Problem | None:
-    opener = brackets.open_at(at)
-    if word.text in (")", "]", "}"):
-        if opener is None or (_CLOSERS[words[opener].text] != word.text and opener in brackets.closed):
-            return StrayBracket(span=word.span, bracket=word.text, opened=opener and words[opener].span)
-        if _CLOSERS[words[opener].text] != word.text and word.text != "}":
-            return StrayBracket(span=word.span, bracket=word.text, opened=words[opener].span)
-    if opener is None or opener in brackets.closed or _CLOSERS[words[opener].text] not in texts:
+def _stray(p: Place) -> Problem | None:
+    if p.word.text not in CLOSERS.values():
         return None
+    opener = p.brackets.open_at(p.at)
+    if opener is None or (p.words[opener].text == "{" and p.word.text != "}"):
+        return StrayBracket(span=p.word.span, bracket=p.word.text)
+    if CLOSERS[p.words[opener].text] == p.word.text or p.word.text == "}":
+        return None
+    return StrayBracket(span=p.word.span, bracket=p.word.text, opened=p.words[opener].span)
+
+
+def _unclosed(p: Place) -> Problem | None:
+    opener = p.brackets.open_at(p.at)
+    if opener is None or CLOSERS[p.words[opener].text] not in p.accepted:
+        return None
+    never = opener not in p.brackets.closed
+    if not never and not (p.outer and p.brackets.lacks_brace_around(opener)):
+        return None
+    suspect = p.brackets.suspect(opener) if p.at_end else None
     return Unclosed(
-        span=words[opener].span,
-        bracket=words[opener].text,
-        at=_end_span(words) if word.type == "$END" else word.span,
-        at_end=word.type == "$END",
-        suspect=words[brackets.suspect[opener]].span if opener in brackets.suspect else None,
+        span=p.words[opener].span,
+        bracket=p.words[opener].text,
+        at=_last_character(p.words) if p.at_end else p.word.span,
+        at_end=p.at_end,
+        suspect=None if suspect is None else p.words[suspect].span,
     )
 
 
-def _end_span(words: list[Word]) -> Span:
+def _last_character(words: list[Word]) -> Span:
     last = words[-1].span
     return Span(last.source, last.stop - 1, last.stop)
 
 
-def _unknown_word(words: list[Word], at: int, word: Word, texts: set[str]) -> Problem | None:
-    """A misspelt keyword was taken for the name that begins a statement or a role's steps; the word after it then fails."""
-    for place, known in _GROUPS:
-        if known <= texts and word.type == "NAME":
-            return UnknownWord(span=word.span, word=word.text, place=place, known=_starters(texts))
+def _broken_head(p: Place) -> Problem | None:
+    """The word before is the wrong one: a misspelt keyword, or a name after an expression that has ended."""
+    if p.head is None:
+        return None
+    head = p.words[p.head]
+    if not p.brackets.first_on_line(p.head) and p.words[p.head - 1].text not in ("{", "}"):
+        misspelt = p.head == p.at - 1 and nearest(head.text, _starters(p.before_head))
+        if misspelt or "+" in p.before_head or head.text in p.keywords:
+            return _plain(p, p.head, head, p.before_head - {"NAME"})
+    if p.head != p.at - 1 or (p.word.text in ("=", "+=") and not nearest(head.text, _starters(p.before_head))):
+        return None
+    return _unknown_word(p.words, p.head, head, p.before_head)
+
+
+def _unknown_word(words: list[Word], at: int, word: Word, accepted: frozenset[str]) -> Problem | None:
+    """A word where an item has to begin with a keyword."""
+    if word.type != "NAME":
+        return None
+    for item, known in _ITEMS.items():
+        if known <= accepted:
+            return UnknownWord(
+                span=word.span,
+                word=word.text,
+                item=item,
+                known=_starters(accepted),
+                home=_home(word.text, words[at + 1].text if at + 1 < len(words) else ""),
+            )
     return None
 
 
-def _starters(texts: set[str]) -> tuple[str, ...]:
-    return tuple(sorted(t for t in texts if t.isidentifier() and t not in _CLASS_NAMES and t not in _OPERATORS))
+def _home(word: str, following: str) -> str:
+    if word == "in":
+        return _HOMES["step"] if following == "turn" else _HOMES["declaration or statement"]
+    return next((_HOMES[item] for item, words in _ITEMS.items() if word in words and item in _HOMES), "")
 
 
-def _found(word: Word, tables: Tables) -> str:
+def _plain(p: Place, at: int, word: Word, accepted: frozenset[str]) -> Problem:
+    return Unexpected(
+        span=word.span, found=_found(p, word), expected=_expected(accepted), hint=_hint(p, at, word, accepted)
+    )
+
+
+def _found(p: Place, word: Word) -> str:
     if word.type in ("$END", "STRING"):
         return "end of the file" if word.type == "$END" else "text"
-    kind = {"NAME": "name ", "PART": "name ", "NUMBER": "number "}.get(word.type)
-    if kind is None:
-        kind = "keyword " if word.text.isidentifier() else ""
+    kind = "number " if word.type == "NUMBER" else "name " if word.type in ("NAME", "PART") else ""
+    if word.text in p.keywords and word.text.isidentifier():
+        kind = "keyword "
     return f"{kind}`{word.text}`"
 
 
-def _expected(texts: set[str]) -> tuple[str, ...]:
-    texts = set(texts)
-    out: list[str] = []
-    if {"NUMBER", "(", "-"} <= texts:
-        texts -= {"NAME", "PART", "NUMBER", "REDUCER", "(", "-", "not", "true", "false", "inf", "nan"}
+def _expected(accepted: frozenset[str]) -> tuple[str, ...]:
+    rest, out = set(accepted), []
+    if {"NUMBER", "(", "-"} <= rest:
+        rest -= _OPERANDS
         out.append("an expression")
-    texts.discard("PART")
-    if len(texts & _OPERATORS) > 2:
-        texts -= _OPERATORS
+    if len(rest & _OPERATORS) > 2:
+        rest -= _OPERATORS | {"(", "["}
         out.append("an operator")
-    for group, members in _GROUPS:
-        if members <= texts:
-            texts -= members | {"option", "NAME"}
-            if group == "a declaration":
-                out.append("a statement")
-            out.append(group)
-    named = [_CLASS_NAMES[t] for t in _CLASS_NAMES if t in texts]
-    return (*out, *named, *(f"`{t}`" for t in sorted(texts - set(_CLASS_NAMES), key=_order)))
+    for item, starters in _ITEMS.items():
+        if starters <= rest:
+            rest -= starters | {"option", "in", "NAME"}
+            out.append(f"a {item}")
+    named = [text for terminal, text in _CLASSES.items() if terminal in rest]
+    marks = sorted(rest - set(_CLASSES) - {"PART"}, key=lambda t: (not t.isidentifier(), t))
+    return (*out, *named, *(f"`{t}`" for t in marks))
 
 
-def _order(text: str) -> tuple[bool, str]:
-    return (not text.isidentifier(), text)
+def _starters(accepted: frozenset[str]) -> tuple[str, ...]:
+    """The keywords among the terminals."""
+    return tuple(sorted(t for t in accepted if t.isidentifier() and t.islower() and t not in _OPERATORS | _OPERANDS))
 
 
-def _hint(words: list[Word], at: int, word: Word, texts: set[str]) -> str:
-    if word.type == "NAME":
-        close = get_close_matches(word.text, _starters(texts), n=1, cutoff=0.6)
-        if close:
-            return f"did you mean `{close[0]}`?"
+def _hint(p: Place, at: int, word: Word, accepted: frozenset[str]) -> str:
+    meant = nearest(word.text, _starters(accepted)) if word.type == "NAME" else ""
+    if meant and meant != word.text:
+        return f"did you mean `{meant}`?"
+    if word.text == "=" and "==" in accepted:
+        return "equality is `==`"
+    if word.text == "=" and at == (p.head or 0) + 1 and accepted == {"["}:
+        return f"a statement names the indices of its tensor: `{p.words[at - 1].text}[i] = ...`"
+    if word.text == "else":
+        return "`else` follows `where`; a choice of values is `select(c, a, b)`"
+    if word.text == "/" and p.words[at - 1].text == "/":
+        return "a comment begins with `#`; `/` of whole numbers rounds down"
+    if word.type in ("NAME", "PART", "NUMBER") and {"+", "*"} <= accepted:
+        return "is an operator missing before it?"
     return ""

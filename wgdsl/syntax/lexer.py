@@ -58,6 +58,7 @@ def lex(source: Source) -> Lexed:
     words: list[Word] = []
     comments: list[Span] = []
     problems: list[Problem] = []
+    bad_until = -1
     start = 1 if source.text.startswith("\ufeff") else 0
     for match in _WORD.finditer(source.text, start):
         kind = match.lastgroup or ""
@@ -68,7 +69,9 @@ def lex(source: Source) -> Lexed:
             comments.append(span)
             problems.extend(_controls(span))
         elif kind == "OTHER":
-            problems.append(BadCharacter(span=span, character=match[0]))
+            if bad_until != span.start:  # one problem for a run of them
+                problems.append(BadCharacter(span=span, character=match[0]))
+            bad_until = span.stop
         elif kind == "NUMBER":
             value, problem = _number(span, match[0])
             words.append(Word(kind, match[0], span, value))

@@ -17,19 +17,13 @@ from lark.exceptions import UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
 
 from ..diagnostics.model import Problem, WgError
-from ..diagnostics.syntax import (
-    EmptyFile,
-    NotUtf8,
-    ReservedWord,
-    TooDeep,
-    Unreadable,
-    WrongVersion,
-)
+from ..diagnostics.syntax import EmptyFile, NotUtf8, ReservedWord, TooDeep, Unclosed, Unreadable, WrongVersion
 from ..foundation.source import Source, Span
 from . import ast
-from .explain import Brackets, unexpected
+from .brackets import CLOSERS, Brackets
+from .explain import Place, unexpected
 from .lexer import CALLABLE, REDUCTIONS, RESERVED, Lexed, Word, lex
-from .tables import Tables, tables
+from .tables import tables
 
 VERSION = 1
 MAX_DEPTH = 200
@@ -57,7 +51,7 @@ def parse(source: Source) -> ast.File:
     problems = list(lexed.problems)
     if not lexed.words:
         raise WgError(problems or EmptyFile(span=Span(source, 0, 0)))
-    run = _Run(source, lexed, {p.span.line for p in problems if p.span})
+    run = _Run(source, lexed, frozenset(p.span.line for p in problems if p.span))
     file = run.parse()
     problems += run.problems
     if not problems and file is not None:
@@ -71,14 +65,17 @@ def parse(source: Source) -> ast.File:
 class _Run:
     """One pass of the LALR machine over the words."""
 
-    def __init__(self, source: Source, lexed: Lexed, silent: set[int]):
+    def __init__(self, source: Source, lexed: Lexed, silent: frozenset[int]):
         self.words = lexed.words
-        self.end = Word("$END", "", Span(source, len(source.text), len(source.text)))
-        self.silent = silent  # lines that have a problem already
+        stop = self.words[-1].span.stop
+        self.end = Word("$END", "", Span(source, stop, stop))
+        self.silent = silent  # lines with a bad character or number
         self.problems: list[Problem] = []
         self.tables = tables()
         self.machine = self.tables.begin()
+        self.states = self.machine.parse_conf.states
         self.brackets = Brackets(self.words)
+        self.head: tuple[int, list[int]] | None = None  # a name that may begin an item, and the states before it
 
     def parse(self) -> ast.File | None:
         at = 0
@@ -88,16 +85,23 @@ class _Run:
             word.type = self.terminal(at)
             try:
                 self.machine.feed_token(word)
-                at += 1
             except UnexpectedToken:
-                self.report(at, before)
-                at = self.recover(at)
+                at = self.recover(at, self.report(at, before))
+                continue
+            self.note_head(at, word, before)
+            at += 1
         before = self.machine.state_stack.copy()
         try:
             return self.machine.feed_token(self.end, is_end=True)
         except UnexpectedToken:
             self.report(at, before)
             return None
+
+    def note_head(self, at: int, word: Word, before: list[int]) -> None:
+        if word.type == "NAME" and not self.states[before[-1]].keys().isdisjoint(_STARTERS):
+            self.head = (at, before)
+        elif word.text in ("=", "{"):
+            self.head = None
 
     # ---- which terminal a word is
 
@@ -110,6 +114,8 @@ class _Run:
         if text in RESERVED:
             return self.reserved(word, following)
         keyword = self.tables.terminals.get(text)
+        if keyword is not None and self.opens_file_item(at):
+            return keyword
         if keyword is None or not self.takes(keyword):
             return "NAME"
         if following in ("[", "{") and self.takes("NAME"):
@@ -128,49 +134,96 @@ class _Run:
         return "NAME"
 
     def takes(self, terminal: str) -> bool:
-        return can_shift(self.machine.parse_conf.states, self.machine.state_stack, terminal)
+        return can_shift(self.states, self.machine.state_stack, terminal)
 
     # ---- problems
 
     def add(self, problem: Problem) -> None:
-        line = problem.span.line if problem.span else 0
-        if line not in self.silent and len(self.problems) < _MAX_PROBLEMS:
+        """One problem a line, and one open block: others would only follow from it."""
+        lines = {p.span.line for p in self.problems if p.span}
+        braces = [p for p in self.problems if isinstance(p, Unclosed) and p.bracket == "{"]
+        if isinstance(problem, Unclosed) and problem.bracket == "{" and braces:
+            return
+        if problem.span and problem.span.line not in lines and len(self.problems) < _MAX_PROBLEMS:
             self.problems.append(problem)
-            self.silent.add(line)
 
-    def report(self, at: int, before: list[int]) -> None:
-        states = self.machine.parse_conf.states
-        accepted = {t for t in (*self.tables.texts, *_CLASSES) if can_shift(states, before, t)}
-        self.add(unexpected(self.words, at, self.end, accepted, self.tables, self.brackets))
+    def report(self, at: int, before: list[int]) -> Problem:
+        word = self.words[at] if at < len(self.words) else self.end
+        head, before_head = self.head or (None, [])
+        place = Place(
+            words=self.words,
+            at=at,
+            word=word,
+            accepted=self.accepted(before),
+            head=head,
+            before_head=self.accepted(before_head),
+            outer=self.outer(at) is not None,
+            keywords=frozenset(self.tables.terminals),
+            brackets=self.brackets,
+        )
+        problem = unexpected(place)
+        near = {w.span.line for w in (word, self.words[max(at - 1, 0)])}
+        if self.silent.isdisjoint(near):
+            self.add(problem)
+        return problem
+
+    def accepted(self, stack: list[int]) -> frozenset[str]:
+        """The keywords and marks, as texts, and the classes of words that fit."""
+        if not stack:
+            return frozenset()
+        fitting = [t for t in (*self.tables.texts, *_CLASSES) if can_shift(self.states, stack, t)]
+        return frozenset(self.tables.texts.get(t, t) for t in fitting)
+
+    def outer(self, at: int) -> int | None:
+        """How many states to keep so that a list further out takes the word as an item, if one does."""
+        stack, seen = self.machine.state_stack, 0
+        if at == len(self.words) or not (self.words[at].type != "NAME" or self.followed_by(at, "{")):
+            return None
+        terminals = {self.tables.terminals.get(self.words[at].text), self.words[at].type} - {None}
+        for size in range(len(stack), 0, -1):
+            if can_shift(self.states, stack[:size], "BROKEN"):
+                seen += 1
+                if seen > 1 and any(can_shift(self.states, stack[:size], t) for t in terminals):
+                    return size
+        return None
+
+    def followed_by(self, at: int, *texts: str) -> bool:
+        return at + 1 < len(self.words) and self.words[at + 1].text in texts
 
     # ---- going on
 
-    def recover(self, at: int) -> int:
+    def recover(self, at: int, problem: Problem) -> int:
         """Leave the broken item: BROKEN stands for it, and the words up to the next item are passed over."""
-        self.leave("BROKEN")
+        self.head = None
+        outer = self.outer(at)
+        if isinstance(problem, Unclosed) and outer is not None:
+            self.keep(outer)
+            return at
+        while not self.takes("BROKEN"):
+            self.keep(len(self.machine.state_stack) - 1)
         self.machine.feed_token(Word("BROKEN", "", self.words[at].span))
         depth = 0
         while at < len(self.words):
-            word = self.words[at]
-            if self.opens_file_item(at) and (depth or not self.takes(word.text.upper())):
-                self.leave(word.text.upper())
+            if self.opens_file_item(at):
+                while not self.takes(self.tables.terminals[self.words[at].text]):
+                    self.keep(len(self.machine.state_stack) - 1)
                 return at
             if depth == 0 and self.begins_item(at):
                 return at
-            depth = max(0, depth + (word.text in "([{") - (word.text in ")]}"))
+            text = self.words[at].text
+            depth = max(0, depth + (text in CLOSERS) - (text in CLOSERS.values()))
             at += 1
         return at
 
-    def leave(self, terminal: str) -> None:
-        """Drop what is open until the terminal fits."""
-        while not self.takes(terminal):
-            self.machine.state_stack.pop()
-            self.machine.value_stack.pop()
+    def keep(self, size: int) -> None:
+        """Drop all states but the first `size`, and the values that belong to them."""
+        del self.machine.state_stack[size:]
+        del self.machine.value_stack[size - 1 :]
 
     def opens_file_item(self, at: int) -> bool:
-        """`program NAME {` or `schedule NAME for` at the start of a line."""
-        following = [w.text for w in self.words[at + 2 : at + 3]]
-        return self.first_on_line(at) and (self.words[at].text, *following) in (("program", "{"), ("schedule", "for"))
+        """`program NAME {` or `schedule NAME for` at the start of a line: nothing else looks like it."""
+        text, last = self.words[at].text, self.words[at + 2].text if at + 2 < len(self.words) else ""
+        return (text, last) in (("program", "{"), ("schedule", "for")) and self.first_on_line(at)
 
     def begins_item(self, at: int) -> bool:
         word = self.words[at]
@@ -182,9 +235,10 @@ class _Run:
         return self.takes(terminal) and (terminal != "NAME" or self.first_on_line(at))
 
     def first_on_line(self, at: int) -> bool:
-        return at == 0 or self.words[at].span.line != self.words[at - 1].span.line
+        return self.brackets.first_on_line(at)
 
 
+_STARTERS = frozenset(("LET", "TILE", "FILL"))
 _CLASSES = ("NAME", "PART", "NUMBER", "STRING", "REDUCER", "$END")
 
 

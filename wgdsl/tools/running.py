@@ -6,18 +6,24 @@ In: a kernel, its dims, a seed, and where to run.  Out: what came out, and lines
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..diagnostics.model import EnvironmentFault, WgError
+from ..diagnostics.runtime import UnknownSetting
+from ..driver import Journal, guarded
 from ..foundation.dtypes import DType
 from ..reference.random import random_inputs
 from ..runtime import cuda
-from ..runtime.bind import Bound, shape_of
+from ..runtime.bind import Bound, call_dims, shape_of
 from ..runtime.kernel import Kernel
 from ..runtime.timing import time_kernel
+from ..settings import numbers
 from .judge import Verdict, judge
+from .watch import watched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +63,6 @@ def run(kernel: Kernel, dims: Mapping[str, int], *, device: str, seed: int = 0, 
 
 def _parameters(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
     """Dims that the call has to be told."""
-    from ..runtime.bind import call_dims
-
     return {name: dims[name] for name in call_dims(kernel.graph) if name in dims}
 
 
@@ -84,3 +88,45 @@ def _shape(a: np.ndarray) -> str:
     values = a.astype(np.float64)
     seen = f", {np.nanmin(values):.4g} to {np.nanmax(values):.4g}" if values.size and not np.isnan(values).all() else ""
     return f"{list(a.shape)} {a.dtype}{seen}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What `wgdsl run` was asked. `timeout` None: this is the watched process."""
+
+    dims: str
+    device: str
+    check: bool
+    repeats: int
+    seed: int
+    cuda: Path | None
+    output: Path | None
+    timeout: float | None
+
+
+def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[str]) -> tuple[list[str], bool]:
+    """Lines to print, and whether the results are right. A run on the GPU goes to a watched process."""
+    device = choose_device(request.device)
+    if device == "gpu":
+        cuda.driver()
+    elif request.repeats:
+        raise EnvironmentFault("times are taken on a GPU", cuda.CURE)
+    with guarded(journal):
+        if request.cuda is not None:
+            kernel = with_text(kernel, request.cuda.read_text("utf-8"))
+        if device == "gpu":
+            kernel.build()
+        if device == "gpu" and request.timeout is not None:
+            return [], watched([*arguments, "--watched"], request.timeout) == 0
+        done = run(kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats)
+    if request.output is not None:
+        np.savez(request.output, **done.inputs, **done.results)
+    return summary(done), done.right
+
+
+def with_text(kernel: Kernel, text: str) -> Kernel:
+    """The same kernel with a CUDA text that somebody edited."""
+    names = list(kernel.forms.texts)
+    if len(names) != 1:
+        raise WgError(UnknownSetting(text="--cuda", why=f"--cuda replaces one text, but this schedule has {len(names)} kernels"))
+    return Kernel(replace(kernel.forms, texts={names[0]: text}))

@@ -1,0 +1,58 @@
+"""Every way in which a schedule may not fit is refused with its own code, at a place in the schedule."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lowering import ATTENTION, FA3, PIPELINED, SIMPLE, attention, gemm, graph, lowered
+from wgdsl.diagnostics.model import WgError
+
+CASES = {
+    # name: (program, schedule, (old, new), code)
+    "unknown role": ("attention", SIMPLE, ("  load {", "  lod {"), "WG0401"),
+    "unknown tensor": ("attention", SIMPLE, ("= K[j]", "= KK[j]"), "WG0401"),
+    "unknown index in tile": ("attention", SIMPLE, ("tile   i 128", "tile ii 128"), "WG0401"),
+    "no stream": ("attention", SIMPLE, ("stream j descending", ""), "WG0402"),
+    "no grid": ("attention", SIMPLE, ("grid   over (b, g, r, i)", ""), "WG0402"),
+    "no tile along the stream": ("attention", SIMPLE, (", j 128", ""), "WG0402"),
+    "home twice": ("attention", SIMPLE, ("smem Ks = K[j] by tma ring 2", "smem Ks = K[j] by tma ring 2\n  smem Ks = K[j] by tma"), "WG0403"),
+    "ring of 0": ("attention", SIMPLE, ("K[j] by tma ring 2", "K[j] by tma ring 0"), "WG0404"),
+    "registers not of 8": ("attention", SIMPLE, ("registers 24\n", "registers 25\n"), "WG0404"),
+    "dynamic grid": ("attention", SIMPLE, ("grid   over", "grid persistent dynamic over"), "WG0405"),
+    "output index not covered": ("gemm", PIPELINED, ("grid   over (i, n)", "grid over (i)"), "WG0406"),
+    "extent not fixed": ("free dims", SIMPLE, None, "WG0407"),
+    "wrong product": ("attention", SIMPLE.replace("(Qs, Ks[j])", "(Qs, Vs[j])"), ("(P[j], Vs[j])", "(P[j], Ks[j])"), "WG0408"),
+    "no home": ("attention", SIMPLE, ("wgmma(Qs, Ks[j])", "wgmma(Q, Ks[j])"), "WG0409"),
+    "accumulator in flight": ("attention", SIMPLE, ("await S[j]", ""), "WG0410"),
+    "operand in flight": ("attention", FA3, ("await O[j]", ""), "WG0410"),
+    "used before computed": ("attention", SIMPLE, ("compute P[j]", ""), "WG0411"),
+    "not rescaled": ("attention", SIMPLE, ("rescale O", ""), "WG0412"),
+    "rows per warpgroup": ("attention", SIMPLE, ("tile   i 128", "tile i 192"), "WG0414"),
+    "n of 8": ("attention", SIMPLE, ("j 128", "j 264"), "WG0415"),
+    "staging larger than what it lies over": ("attention64", SIMPLE, None, "WG0416"),
+    "never filled": ("attention", SIMPLE, ("fill Vs[j]", ""), "WG0417"),
+    "filled but never read": ("attention", SIMPLE, ("smem Ks", "smem Ls = K[j] by tma ring 2\n  smem Ks"), "WG0417"),
+    "an engine of another target": ("attention", SIMPLE, ("K[j] by tma", "K[j] by cp_async"), "WG0418"),
+    "output never stored": ("attention", SIMPLE, ("finish O, L via Os", "finish O via Os"), "WG0419"),
+    "another target": ("attention", SIMPLE, ("sm_90a", "sm_100a"), "WG0405"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused(name):
+    program, text, edit, code = CASES[name]
+    if edit is not None:
+        assert edit[0] in text
+        text = text.replace(*edit, 1)
+    g = {"attention": attention, "attention64": lambda: attention(d=64, e=128), "free dims": lambda: graph(ATTENTION, dims={"E": 128}), "gemm": gemm}[program]()
+    with pytest.raises(WgError) as caught:
+        lowered(g, text)
+    assert code in [p.code for p in caught.value.problems], str(caught.value)
+    assert all(p.span is not None for p in caught.value.problems)
+
+
+def test_several_at_once():
+    text = SIMPLE.replace("ring 2", "ring 0").replace("registers 24\n", "registers 25\n")
+    with pytest.raises(WgError) as caught:
+        lowered(attention(), text)
+    assert len(caught.value.problems) >= 3

@@ -1,0 +1,237 @@
+"""The command line: arguments in, one call of the driver or of a tool, text out.
+
+Exit codes: 0; 1 a user's mistake, or a result that isn't right; 69 no device or compiler; 70 a defect of wgdsl.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .diagnostics.model import EnvironmentFault, InternalError, WgError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+golden_app = typer.Typer(no_args_is_help=True, help="Golden CUDA texts.")
+app.add_typer(golden_app, name="golden")
+
+OK, USER, ENVIRONMENT, INTERNAL = 0, 1, 69, 70
+EMITS = ("ast", "graph", "stream", "roles", "cuda", "ptx", "cubin", "sass", "report")
+
+File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
+Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
+Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type of the program")]
+Program = Annotated[str | None, typer.Option("--program", metavar="NAME", help="which, if the file holds several")]
+Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the first there is")]
+Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="sm_90a, or auto")]
+Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write there instead")]
+Passes = Annotated[list[str], typer.Option("--print-after", metavar="PASS", help="print the form that this pass made")]
+
+
+@app.command()
+def check(
+    files: Files, set_: Set = [], program: Program = None, schedule: Schedule = None, target: Target = "auto"  # noqa: B006
+) -> None:
+    """Look for mistakes: every program alone, and under a schedule if one is named or dims are fixed."""
+    from .tools.checking import check_file
+
+    problems = [p for path in files for p in check_file(path, set_, program, schedule, target)]
+    if problems:
+        raise WgError(problems)
+
+
+@app.command()
+def fmt(
+    files: Files, check: Annotated[bool, typer.Option("--check", help="change nothing; fail if something would")] = False
+) -> None:
+    """Format files in place."""
+    from .tools.formatting import format_files
+
+    changed = format_files(files, write=not check)
+    for path in changed:
+        typer.echo(f"{'would change' if check else 'formatted'} {path}")
+    if check and changed:
+        raise typer.Exit(USER)
+
+
+@app.command()
+def compile(
+    file: File,
+    set_: Set = [],  # noqa: B006
+    emit: Annotated[str, typer.Option("--emit", metavar="|".join(EMITS), help="what to print")] = "report",
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+    print_after: Passes = [],  # noqa: B006
+    output: Out = None,
+) -> None:
+    """Compile a program under a schedule, and print one of its forms."""
+    from .tools.emitting import emitted
+
+    _write(emitted(_prepared(file, set_, program, schedule, target, print_after), emit), output)
+
+
+@app.command()
+def explain(
+    file: File,
+    set_: Set = [],  # noqa: B006
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+    output: Out = None,
+) -> None:
+    """Print the role program: every step of every role, every event with its numbers."""
+    from .tools.emitting import emitted
+
+    _write(emitted(_prepared(file, set_, program, schedule, target, []), "roles"), output)
+
+
+@app.command()
+def run(
+    file: File,
+    set_: Set = [],  # noqa: B006
+    dims: Annotated[str, typer.Option("--dims", metavar="B=2,M=512,...", help="the dims of this call")] = "",
+    device: Annotated[str, typer.Option("--device", metavar="auto|gpu|sim|reference", help="where to run")] = "auto",
+    check: Annotated[bool, typer.Option("--check", help="compare with float64 on the same inputs")] = False,
+    time: Annotated[bool, typer.Option("--time", help="time it, on a GPU")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="of the random inputs")] = 0,
+    repeats: Annotated[int, typer.Option("--repeats", help="timed launches")] = 30,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="a GPU run is killed after that")] = 20.0,
+    cuda: Annotated[Path | None, typer.Option("--cuda", metavar="FILE", help="run this text in place of the emitted one")] = None,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+    print_after: Passes = [],  # noqa: B006
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.npz", help="inputs and results")] = None,
+    watched: Annotated[bool, typer.Option("--watched", hidden=True)] = False,
+) -> None:
+    """Run a kernel on random inputs: on the GPU, in the simulator, or in float64."""
+    from .tools.running import Request, perform
+
+    prepared = _prepared(file, set_, program, schedule, target, print_after)
+    request = Request(
+        dims=dims, device=device, check=check, repeats=repeats if time else 0, seed=seed, cuda=cuda, output=output,
+        timeout=None if watched else timeout,
+    )
+    lines, right = perform(*prepared, request, sys.argv[1:])
+    for line in lines:
+        typer.echo(line)
+    if not right:
+        raise typer.Exit(USER)
+
+
+@app.command("help")
+def help_(code: Annotated[str, typer.Argument(help="for example WG0203", show_default=False)]) -> None:
+    """Explain an error code."""
+    from .diagnostics.catalogue import help_text
+
+    try:
+        typer.echo(help_text(code), nl=False)
+    except LookupError as e:
+        typer.echo(f"error: {e.args[0]}", err=True)
+        raise typer.Exit(USER) from None
+
+
+@golden_app.command()
+def status(
+    folder: Annotated[Path, typer.Argument(help="where the `.cu` files lie")] = Path("tests/golden"),
+    record: Annotated[Path, typer.Option("--record", metavar="FILE")] = Path("tests/hardware.json"),
+) -> None:
+    """List the golden texts that no GPU has run right."""
+    from .tools import golden
+
+    found = golden.status(folder, record)
+    for path in found.unproven:
+        typer.echo(f"unproven {path}")
+    typer.echo(f"{len(found.proven)} proven, {len(found.unproven)} without a record")
+
+
+def _prepared(
+    file: Path, set_: list[str], program: str | None, schedule: str | None, target: str, print_after: list[str]
+) -> tuple[Any, Any]:
+    from .driver import prepare
+    from .settings import sort_settings
+    from .tools.emitting import print_forms
+
+    kernel, journal = prepare(
+        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found.program, set_)
+    )
+    print_forms(journal, print_after)
+    return kernel, journal
+
+
+def _write(what: str | bytes, output: Path | None) -> None:
+    if output is not None:
+        output.write_bytes(what if isinstance(what, bytes) else what.encode())
+    elif isinstance(what, bytes):
+        sys.stdout.buffer.write(what)
+    else:
+        typer.echo(what, nl=False)
+
+
+def spread(arguments: list[str]) -> list[str]:
+    """`--set a=1 b=2` as `--set a=1 --set b=2`: every NAME=VALUE after it belongs to it."""
+    out: list[str] = []
+    setting = False
+    for word in arguments:
+        if setting and out[-1] != "--set" and "=" in word and not word.startswith("-"):
+            out.append("--set")
+        elif out and out[-1] != "--set":
+            setting = False
+        setting = setting or word == "--set"
+        out.append(word)
+    return out
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point: runs a command and exits with its code. A user's mistake never shows a traceback."""
+    sys.exit(_run(spread(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        code = app(arguments, standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except Exception as e:
+        return _failed(e, arguments)
+
+
+def _failed(e: Exception, arguments: list[str]) -> int:
+    """Say what is wrong; the exit code of its family."""
+    if isinstance(e, WgError):
+        _complain(e)
+        return USER
+    if isinstance(e, EnvironmentFault):
+        typer.echo(f"error: {e}", err=True)
+        return ENVIRONMENT
+    if isinstance(e, InternalError):
+        typer.echo(f"internal error: {e}", err=True)
+        return INTERNAL
+    if isinstance(e, OSError):
+        typer.echo(f"error: {e}", err=True)
+        return USER
+    if hasattr(e, "show"):  # a mistake in the arguments: click, or the copy of it inside typer
+        e.show()
+        return USER
+    if type(e).__name__ in ("Abort", "Exit"):
+        return getattr(e, "exit_code", USER)
+    from .crash import write_bundle
+
+    folder = write_bundle(e, {}, {"arguments": arguments})
+    typer.echo(f"internal error: {type(e).__name__}: {e}\n  what is needed to look into it is in {folder}", err=True)
+    return INTERNAL
+
+
+def _complain(e: WgError) -> None:
+    from .diagnostics.render import render_all, render_rich
+
+    if not sys.stderr.isatty():
+        typer.echo(render_all(e.problems), err=True)
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    for problem in e.problems:
+        console.print(render_rich(problem))
