@@ -1,6 +1,7 @@
 """GEMM beside cuBLAS (through torch): same inputs, same process, turn and turn about.
 
-TFLOP/s count 2 * m * n * k operations. Ratios above 1 mean faster than cuBLAS.
+TFLOP/s count 2 * m * n * k operations. Ratios above 1 mean faster than cuBLAS. `--layout nk`: B has rows along k, as a linear
+layer's weights do; `kn`: rows along n.
 
     python bench/gemm_vs_cublas.py --schedule pipelined --sizes 8192x8192x8192,4096x4096x4096
 """
@@ -26,7 +27,7 @@ def reference_parts(a, b) -> list[tuple[object, object, float]]:
 
     m = a.shape[0]
     rows = torch.unique(torch.cat([torch.arange(min(m, 32)), torch.randint(m, (64,)), torch.tensor([m - 1])])).cuda()
-    exact = a[rows].double() @ b.double()
+    exact = a[rows].double() @ b.double()  # b: [k, n], whatever its strides
     return [(rows, exact, float((exact.to(a.dtype).double() - exact).abs().max()))]
 
 
@@ -42,11 +43,13 @@ def own(a, b, schedule: str, target: str, dtype: str) -> Callable[[], object]:
 
     import wgdsl
 
-    kernel = wgdsl.compile(PROGRAM, schedule=schedule, target=target, types={"T": dtype})
+    layout = "kn" if b.is_contiguous() else "nk"
+    stored = b if layout == "kn" else b.T
+    kernel = wgdsl.compile(PROGRAM, schedule=schedule, target=target, types={"T": dtype}, options={"layout": layout})
     out = torch.full((a.shape[0], b.shape[1]), float("nan"), device="cuda", dtype=a.dtype)
 
     def call():
-        kernel(A=a, B=b, out={"C": out})
+        kernel(A=a, B=stored, out={"C": out})
         return out
 
     return call
@@ -67,11 +70,12 @@ def work_through(given: argparse.Namespace, journal: measure.Journal) -> None:
     dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[given.dtype]
     done = {row["case"] for row in journal.rows}
     for number, (m, n, k) in enumerate(given.sizes):
-        name = f"{given.dtype} {m}x{n}x{k}"
+        name = f"{given.dtype} {given.layout} {m}x{n}x{k}"
         if name in done:
             continue
         torch.manual_seed(given.seed + number)
-        a, b = (torch.randn(shape, device="cuda").to(dtype) for shape in ((m, k), (k, n)))
+        a, b = (torch.randn(shape, device="cuda").to(dtype) for shape in ((m, k), (n, k)))
+        b = b.T if given.layout == "nk" else b.T.contiguous()
         parts = reference_parts(a, b)
         builders = {who: partial(build, a, b) for who, build in everyone.items()}
         measure.run_case(
@@ -96,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=sizes, default=sizes(SIZES), metavar="MxNxK,...")
     parser.add_argument("--dtype", default="bf16", choices=["f16", "bf16"])
+    parser.add_argument("--layout", default="nk", choices=["nk", "kn"])
     given = measure.arguments(parser)
     if given.child:
         return work_through(given, measure.begin(given))

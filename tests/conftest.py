@@ -26,12 +26,12 @@ class Ledger:
         self.right: dict[str, hardware.Record] = {}
         self.wrong: set[str] = set()
 
-    def close(self, rows: list[tuple[str, hardware.Record]], passed: bool) -> None:
-        for key, row in rows:
-            if not passed:
-                self.wrong.add(key)
-            else:
-                self.right[key] = self.right[key].joined(row) if key in self.right else row
+    def close(self, recorder: Recorder, passed: bool) -> None:
+        if not passed:
+            self.wrong |= recorder.tried
+            return
+        for key, row in recorder.rows:
+            self.right[key] = self.right[key].joined(row) if key in self.right else row
 
     def write(self) -> None:
         if self.path is None or not (self.right or self.wrong):
@@ -83,25 +83,36 @@ def card() -> hardware.Card:
     return found
 
 
-@pytest.fixture
-def record(request: pytest.FixtureRequest, card: hardware.Card):
-    """record(cuda_text, kernel, max_error): this test ran the text on the GPU, with that error against float64.
+class Recorder:
+    """Which texts one test runs on the GPU, and how well."""
 
-    Call it with the measured error before asserting on it: if the test fails, the text loses the record it had.
-    """
-    rows: list[tuple[str, hardware.Record]] = []
+    def __init__(self, card: hardware.Card):
+        self.card = card
+        self.rows: list[tuple[str, hardware.Record]] = []
+        self.tried: set[str] = set()
 
-    def ran(cuda_text: str, kernel: str, max_error: float, runs: int = 1) -> None:
+    def tries(self, cuda_text: str) -> None:
+        """This test is about to run the text: if the test fails, the text loses the record it had."""
+        self.tried.add(hardware.digest(cuda_text))
+
+    def __call__(self, cuda_text: str, kernel: str, max_error: float, runs: int = 1) -> None:
+        """This test ran the text, with that largest absolute error against float64: kept if the test passes."""
+        self.tries(cuda_text)
         row = hardware.Record(
             kernel=kernel,
-            card=card.name,
-            driver=card.driver,
-            nvrtc=card.nvrtc,
+            card=self.card.name,
+            driver=self.card.driver,
+            nvrtc=self.card.nvrtc,
             max_error=float(max_error),
             runs=runs,
             date=hardware.today(),
         )
-        rows.append((hardware.digest(cuda_text), row))
+        self.rows.append((hardware.digest(cuda_text), row))
 
-    yield ran
-    request.config.stash[_LEDGER].close(rows, request.node.stash.get(_OUTCOME, "") == "passed")
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest, card: hardware.Card):
+    """`record.tries(cuda_text)` before a kernel runs on the GPU, `record(cuda_text, kernel, max_error)` afterwards."""
+    recorder = Recorder(card)
+    yield recorder
+    request.config.stash[_LEDGER].close(recorder, passed=request.node.stash.get(_OUTCOME, "") == "passed")

@@ -28,21 +28,27 @@ def test_causal_attention_is_opened_into_named_parts():
         CHECK-NEXT: input Q[B, M, G * R, 128]: bf16
         CHECK-NEXT: input K[B, N, G, 128]: bf16
         CHECK-NEXT: input V[B, N, G, 64]: bf16
-        CHECK-NEXT: contract S[b < B, g < G, r < R, i < M, j < N]: f32 = sum[d < 128] (Q[b, i, r + R * g, d] * K[b, j, g, d])
-        CHECK-NEXT: domain X[b < B, g < G, r < R, i < M, j < N]: f32 = (S[b, g, r, i, j] * scale) where N + i - M - j >= 0
-        CHECK-NEXT: reduce P.max[b < B, g < G, r < R, i < M]: f32 = max[j < N] X[b, g, r, i, j] on N + i - M - j >= 0
+        CHECK-NEXT: contract S[b < B, g < G, r < R, i < M, j < N]: f32 = sum[d < 128] (Q[b, i, g * R + r, d] * K[b, j, g, d])
+        CHECK-NEXT: domain X[b < B, g < G, r < R, i < M, j < N]: f32 = (S[b, g, r, i, j] * scale) where {{.*}}j{{.*}} >= 0
+        CHECK-NEXT: reduce P.max[b < B, g < G, r < R, i < M]: f32 = max[j < N] X[b, g, r, i, j] on {{.*}}j{{.*}} >= 0
         CHECK-NEXT: map P.exp[{{.*}}]: f32 = exp((X[b, g, r, i, j] - select(P.max[b, g, r, i] == -inf, 0.0, P.max[b, g, r, i])))
         CHECK-NEXT: reduce P.sum[b < B, g < G, r < R, i < M]: f32 = sum[j < N] P.exp[b, g, r, i, j]
         CHECK-NEXT: map P[{{.*}}]: f32 = select(P.sum[b, g, r, i] == 0.0, 0.0, (P.exp[b, g, r, i, j] / P.sum[b, g, r, i]))
         CHECK-NEXT: contract O[b < B, i < M, g < G, r < R, e < 64]: f32 = sum[j < N] (P[b, g, r, i, j] * V[b, j, g, e])
-        CHECK-NEXT: output O.out[{{.*}}]: bf16 -> O[b, i, r + R * g, e] of [B, M, G * R, 64] = O[b, i, g, r, e]{{$}}
+        CHECK-NEXT: output O.out[{{.*}}]: bf16 -> O[b, i, g * R + r, e] of [B, M, G * R, 64] = O[b, i, g, r, e]{{$}}
         CHECK-NEXT: reduce L.max
         CHECK-NEXT: map L.exp
         CHECK-NEXT: reduce L.sum
-        CHECK-NEXT: output L.out[{{.*}}]: f32 -> L[b, r + R * g, i] of [B, G * R, M] = select(L.sum[b, g, r, i] == 0.0, -inf,
+        CHECK-NEXT: output L.out[{{.*}}]: f32 -> L[b, g * R + r, i] of [B, G * R, M] = select(L.sum[b, g, r, i] == 0.0, -inf,
         CHECK-NOT: {{(map|reduce|output|domain)}}
         """,
     )
+
+
+def test_causal_is_one_affine_predicate():
+    x = graph_of(ATTENTION, options={"causal": True}).by_name["X"]
+    b, n, m, i, j = (Poly.of(s) for s in ("b", "N", "M", "i", "j"))
+    assert isinstance(x, Domain) and x.predicate == Affine(poly=i + n - m - j) != Affine(poly=i + n - m - b)
 
 
 def test_options_drop_outputs_and_predicates():
@@ -91,6 +97,18 @@ def test_gemm_without_bias_adds_the_literal():
     graph = graph_of(GEMM, options={"b_rows": False})
     assert "Bt" in graph.by_name and "B" not in graph.by_name and "bias" not in graph.by_name
     assert str(graph.by_name["C.out"].value) == "(Acc[m, n] + 0.0)"
+
+
+@pytest.mark.parametrize("rows, access", [(True, "X[i, 0]"), (False, "X[0, i]")])
+def test_an_input_may_be_declared_in_several_ways(rows, access):
+    text = """program p { option rows = true  dims M
+      in X: f32[M, 1] when rows
+      in X: f32[1, M] when not rows
+      out Y: f32[M]
+      Y[i] = X[i, 0] when rows
+      Y[i] = X[0, i] when not rows }"""
+    graph = graph_of(text, options={"rows": rows}, dims={"M": 3})
+    assert str(graph.by_name["Y.out"].value) == access
 
 
 def test_the_digraph_has_the_access_maps():
@@ -156,7 +174,7 @@ def test_softmax_by_hand_is_softmax():
 def test_a_left_side_expression_becomes_the_outputs_access():
     text = "program p { dims G, R\n in X: f32[G, R]\n out Y: f32[R * G]\n Y[r * G + g] = X[g, r] }"
     out = graph_of(text).outputs[0]
-    assert isinstance(out, Output) and [str(p) for p in out.access] == ["g + G * r"]
+    assert isinstance(out, Output) and [str(p) for p in out.access] == ["r * G + g"]
     assert out.indices == ("r", "g") and covers(graph_of(text), out)
 
 
@@ -220,11 +238,13 @@ def test_a_predicate_takes_the_domain_of_what_it_reads():
         ("i / 2", "(i) / (2)"),
         ("1 / sqrt(4)", "(1.0 / sqrt(4.0))"),
         ("f16(Z[i])", "f16(Z[i])"),
+        ("T(Z[i])", "bf16(Z[i])"),
         ("select(i < 3, 1, Z[i])", "select(-i + 2 >= 0, 1.0, Z[i])"),
     ],
 )
 def test_integers_floor_and_reals_do_not(value, expected):
-    assert str(graph_of(wrapped(f"Y[i] = {value}")).by_name["Y.out"].value) == expected
+    graph = graph_of(wrapped(f"type T in {{bf16, f16}}\n  Y[i] = {value}"))
+    assert str(graph.by_name["Y.out"].value) == expected
 
 
 def test_integer_elements_stay_integers():

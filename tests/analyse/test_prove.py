@@ -70,9 +70,10 @@ products = st.lists(atoms, min_size=1, max_size=2).map(lambda ps: ps[0] * ps[-1]
 linear = st.lists(st.tuples(st.integers(-2, 2), products), min_size=1, max_size=4).map(
     lambda ts: sum((p * c for c, p in ts), Poly())
 )
-wrapped = st.tuples(
-    st.sampled_from([floordiv, mod, minimum, maximum]), linear, linear, st.integers(1, 3), st.integers(-2, 2)
-).map(lambda t: t[0](t[1], t[3] if t[0] in (floordiv, mod) else t[2]) * t[4] + t[2])
+operations = st.sampled_from([floordiv, mod, minimum, maximum])
+wrapped = st.tuples(operations, linear, linear, st.integers(1, 3), st.integers(-2, 2)).map(
+    lambda t: t[0](t[1], t[3] if t[0] in (floordiv, mod) else t[2]) * t[4] + t[2]
+)
 
 
 @given(st.one_of(linear, wrapped))

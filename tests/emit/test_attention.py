@@ -49,7 +49,7 @@ def test_one_loop_is_the_steady_state():
 def test_masks_cost_one_comparison_an_element():
     text = emit(attention(causal=True))
     check(text, """
-// CHECK: // S = select(N - j - 1 >= 0 and N + i - M - j >= 0, S, -inf)
+// CHECK: // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
 // CHECK-NEXT: {
 // CHECK-NEXT: const int j_first = n * 128 - 128 + first_col;
 // CHECK-NEXT: const int limit{{.*}} = N - j_first - 1;

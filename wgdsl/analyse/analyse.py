@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..diagnostics.analyse import TooDeep
+from ..diagnostics.analyse import NoOutput, TooDeep
 from ..diagnostics.model import WgError
 from ..program.graph import ProgramGraph
 from ..program.rules import check
@@ -47,6 +47,8 @@ def _analyse(
     statements = [s for s in program.items if isinstance(s, ast.Statement)]
     live = live_statements(context, statements, lambda when: holds(context, when), problems)
     result = build_nodes(context, live, problems)
+    if not context.outputs and not problems.refusals:
+        problems.add(NoOutput(span=program.span, program=program.name))
     problems.close()  # extents and ranges of half a program would only repeat what is wrong
     used = {i for n in result.nodes for i in (*n.indices, *getattr(n, "axes", ()))}
     extents = infer_extents(context, result.uses, [i for i in context.indices if i in used], problems)

@@ -7,9 +7,8 @@ and fixed dims fold, and the dead side of `and`, `or` and `select` is not looked
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import NoReturn, Protocol
+from dataclasses import replace
+from typing import NoReturn
 
 from ..diagnostics.analyse import (
     Absent,
@@ -23,81 +22,21 @@ from ..diagnostics.analyse import (
     WrongArguments,
     WrongRank,
 )
-from ..foundation.dtypes import F32, I32, DType
+from ..foundation.dtypes import DTYPES, F32, I32, DType
 from ..foundation.source import Span
 from ..program.expr import FALSE, TRUE, Cmp, Const, Expr, Load, Scalar, Select, apply, conjunction, indices_of, sub
 from ..program.poly import Poly
 from ..syntax import ast
-from . import values
+from . import logic, values
 from .context import Context, Tensor
 from .problems import Refused, nearest, refuse
+from .scope import Env, NoTensors, Sink, Use
 from .values import Value, integer, real, truth
 
 REDUCTIONS = ("sum", "max", "min", "argmax", "argmin")
 FUNCTIONS = (*values.UNARY, *values.EXTREMES, *values.CASTS, "select")
 NEG_INF = Const(value=float("-inf"))
 ZERO = Const(value=0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Env:
-    """`indices` may be named; `order` has all that surround the place, outermost first (inside a `def` the two differ).
-
-    `params` are a `def`'s arguments; `opening` is the chain of `let`s and `def`s being put in; `raw` keeps fixed dims by
-    name (for the inference of extents).
-    """
-
-    indices: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-    params: Mapping[str, Value] = field(default_factory=dict)
-    opening: tuple[str, ...] = ()
-    in_where: bool = False
-    in_access: bool = False
-    raw: bool = False
-
-    def bind(self, axes: tuple[str, ...]) -> Env:
-        fresh = tuple(a for a in axes if a not in self.order)
-        return replace(self, indices=self.indices + axes, order=self.order + fresh)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """One access: of which tensor, where; `raw` keeps fixed dims by name."""
-
-    tensor: Tensor
-    access: tuple[Poly, ...]
-    raw: tuple[Poly, ...]
-    spans: tuple[Span | None, ...]
-
-
-class Sink(Protocol):
-    """Where an expression finds its tensors and leaves its accesses and inner nodes."""
-
-    def tensor(self, name: str, span: Span | None) -> Tensor | None:
-        """A tensor that may be read here, or None; refuses one that exists but may not be read."""
-        ...
-
-    def used(self, use: Use) -> None: ...
-
-    def reduction(self, op: str, axes: tuple[str, ...], body: Expr, dtype: DType, order: tuple[str, ...]) -> Load: ...
-
-    def part(self, suffix: str, body: Expr, order: tuple[str, ...]) -> Load: ...
-
-
-class NoTensors:
-    """The sink of declarations: shapes, defaults and conditions hold no tensors and no reductions."""
-
-    def tensor(self, name: str, span: Span | None) -> Tensor | None:
-        return None
-
-    def used(self, use: Use) -> None:
-        raise AssertionError(use)
-
-    def reduction(self, op: str, axes: tuple[str, ...], body: Expr, dtype: DType, order: tuple[str, ...]) -> Load:
-        raise AssertionError(op)
-
-    def part(self, suffix: str, body: Expr, order: tuple[str, ...]) -> Load:
-        raise AssertionError(suffix)
 
 
 class Expressions:
@@ -229,7 +168,7 @@ class Expressions:
     def _unary(self, e: ast.Unary, env: Env) -> Value:
         if e.op == "-":
             return values.negative(self.value(e.operand, env), e.span)
-        return truth(values.negation(self.condition(e.operand, env, "the operand of `not`")))
+        return truth(logic.negation(self.condition(e.operand, env, "the operand of `not`")))
 
     def _binary(self, e: ast.Binary, env: Env) -> Value:
         if e.op not in ("and", "or"):
@@ -238,7 +177,7 @@ class Expressions:
         if left == (FALSE if e.op == "and" else TRUE):
             return truth(left)
         right = self.condition(e.right, env, f"an operand of `{e.op}`")
-        return truth((conjunction if e.op == "and" else values.disjunction)(left, right))
+        return truth((conjunction if e.op == "and" else logic.disjunction)(left, right))
 
     def _compare(self, e: ast.Compare, env: Env) -> Value:
         for side in e.operands:
@@ -246,7 +185,7 @@ class Expressions:
                 return self._compare_choice(e, side)
         operands = [self.value(x, env) for x in e.operands]
         links = zip(e.ops, operands, operands[1:], strict=False)
-        return truth(conjunction(*(values.compare(op, a, b, e.span).expr for op, a, b in links)))
+        return truth(conjunction(*(logic.compare(op, a, b, e.span).expr for op, a, b in links)))
 
     def _is_enumeration(self, name: str) -> bool:
         return name in self.context.options and bool(self.context.options[name].choices)
@@ -274,18 +213,19 @@ class Expressions:
             return self._inline(e, env)
         if e.function == "select":
             return self._select(e, env)
-        if e.function not in FUNCTIONS:
+        casts = {**{n: DTYPES[n] for n in values.CASTS}, **self.context.types}
+        if e.function not in FUNCTIONS and e.function not in casts:
             if self.context.names.get(e.function, ("",))[0] == "def":
                 raise Refused  # a recursive one
-            known = (*self.context.defs, *FUNCTIONS)
+            known = (*self.context.defs, *FUNCTIONS, *self.context.types)
             refuse(UnknownName(span=e.span, what="function", name=e.function, near=nearest(e.function, known)))
         least, most = (2, 99) if e.function in values.EXTREMES else (1, 1)
         if not least <= len(e.arguments) <= most:
             expected = "1 argument" if most == 1 else "2 or more arguments"
             refuse(WrongArguments(span=e.span, function=e.function, expected=expected, got=len(e.arguments)))
         args = tuple(self.value(a, env) for a in e.arguments)
-        if e.function in values.CASTS:
-            return values.cast(e.function, args[0], e.span)
+        if e.function in casts:
+            return values.cast(casts[e.function], args[0], e.span)
         return values.function(e.function, args, e.span)
 
     def _select(self, e: ast.Call, env: Env) -> Value:

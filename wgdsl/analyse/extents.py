@@ -14,8 +14,8 @@ from ..diagnostics.analyse import ExtentConflict, ExtentUnknown
 from ..foundation.source import Span
 from ..program.poly import Monomial, Poly
 from .context import Context
-from .expressions import Use
 from .problems import Problems
+from .scope import Use
 
 
 @dataclass(frozen=True)

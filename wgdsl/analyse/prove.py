@@ -59,16 +59,22 @@ def _without_atom(p: Poly, atom: Atom, c: int, box: Box) -> bool:
 
 
 def _lowest_is_nonnegative(p: Poly, box: Box) -> bool:
-    """Put in 0 or extent - 1 for each index, by the sign of its coefficient; then look at the dims."""
-    for name in sorted(p.symbols() & box.keys()):
-        factor = p.coefficient(name)
-        if factor is None:
+    """Put in 0 or extent - 1 for each index whose coefficient has a sign; then look at the dims."""
+    while left := [n for n in box if n in p.symbols()]:
+        ends = {n: end for n in left if (end := _lowest(p, n, box)) is not None}
+        if not ends:
             return False
-        if all(c > 0 for _, c in factor.terms):
-            p = p.substitute({name: 0})
-        elif all(c < 0 for _, c in factor.terms):
-            p = p.substitute({name: box[name] - 1})
-        else:
-            return False
+        name = next(iter(ends))
+        p = p.substitute({name: ends[name]})
     shifted = p.substitute({d: Poly.of(d) + 1 for d in positive_dims(box)})
     return all(c > 0 for _, c in shifted.terms)
+
+
+def _lowest(p: Poly, name: str, box: Box) -> Poly | None:
+    """The value of an index at which p is lowest; None if its coefficient's sign isn't plain."""
+    factor = p.coefficient(name)
+    if factor is None:
+        return None
+    if all(c > 0 for _, c in factor.terms):
+        return Poly()
+    return box[name] - 1 if all(c < 0 for _, c in factor.terms) else None

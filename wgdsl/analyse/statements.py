@@ -29,9 +29,10 @@ from ..program.graph import Domain, Input, Map, Node, Output, ProgramGraph, Redu
 from ..program.poly import Poly
 from ..syntax import ast
 from .context import Context, Tensor
-from .declare import left_indices, walk
-from .expressions import REDUCTIONS, Env, Expressions, Use
+from .expressions import REDUCTIONS, Expressions
+from .names import left_indices, walk
 from .problems import Problems, Refused, refuse
+from .scope import Env, Use
 from .values import PHRASES, Value, as_real, expect
 
 MAX_DEPTH = 200  # of an expression; later passes walk it recursively

@@ -77,7 +77,8 @@ class DuplicateName(Problem):
     first_span: Span | None = None
 
     code = "WG0202"
-    doc = """Options, dims, types, inputs, outputs, `let`s and `def`s share one namespace; a name is declared once.
+    doc = """Options, dims, types, inputs, outputs, `let`s and `def`s share one namespace; a name is declared once. An input
+or output may be declared in several ways if their `when`s leave one.
 
 fails:
   program copy {
@@ -1047,3 +1048,34 @@ works:
 
     def help(self) -> str:
         return "split it into several statements"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOutput(Problem):
+    program: str
+
+    code = "WG0229"
+    doc = """A program has an output that the options leave.
+
+fails:
+  program nothing {
+    option on = false
+    dims   M
+    in     X: f32[M]
+    out    Y: f32[M] when on
+    Y[i] = X[i]
+  }
+works:
+  program something {
+    dims M
+    in   X: f32[M]
+    out  Y: f32[M]
+    Y[i] = X[i]
+  }
+"""
+
+    def title(self) -> str:
+        return f"program `{self.program}` has no output with these options"
+
+    def help(self) -> str:
+        return "declare one: `out Y: f32[M]`"

@@ -121,7 +121,7 @@ class RoleContext:
         """The first column of a thread's fragments."""
         self.lane()
         name = self._own("first_col")
-        self.head.setdefault("first_col", f"const int {name} = lane % 4 * 2;  // of its fragments")
+        self.head.setdefault(name, f"const int {name} = lane % 4 * 2;  // of its fragments")
         return name
 
     def value(self, name: str) -> tuple[Value, str]:

@@ -22,10 +22,11 @@ def condition(ctx: RoleContext, e: Expr) -> str:
     if isinstance(e, Affine):
         return at_least_zero(ctx, e.poly)
     if isinstance(e, Logic) and e.op == "not":
-        return f"!({condition(ctx, e.args[0])})"
+        return refusal(ctx, e.args[0])
     if isinstance(e, Logic):
-        sign = {"and": " && ", "or": " || "}[e.op]
-        return sign.join(f"({condition(ctx, a)})" if isinstance(a, Logic) else condition(ctx, a) for a in e.args)
+        parts = [condition(ctx, a) for a in e.args]
+        nested = [isinstance(a, Logic) and a.op != "not" for a in e.args]
+        return f" {'&&' if e.op == 'and' else '||'} ".join(f"({p})" if n else p for p, n in zip(parts, nested, strict=True))
     raise InternalError(f"{type(e).__name__} is no uniform condition: {e}")
 
 
@@ -35,7 +36,8 @@ def refusal(ctx: RoleContext, e: Expr) -> str:
         return "false" if e.value else "true"
     if isinstance(e, Affine):
         return at_least_zero(ctx, -e.poly - 1)
-    return f"!({condition(ctx, e)})"
+    text = condition(ctx, e)
+    return f"!{text}" if isinstance(e, Scalar) else f"!({text})"
 
 
 def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> str:
@@ -55,7 +57,7 @@ def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> st
 def items(ctx: RoleContext, step: Items) -> None:
     grid = ctx.kernel.grid
     if not grid.persistent:
-        ctx.out.line("const int item = blockIdx.x;")
+        ctx.out.define("const int", "item", "blockIdx.x")
         _decode(ctx, grid.axes, _counts(ctx, grid.axes, 1))
         ctx.steps(step.body)
         return
@@ -74,7 +76,7 @@ def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[st
         text = ctx.text(axis.blocks, PRIMARY)
         if k >= since and axis.blocks.constant is None and axis.blocks.bare is None:
             name = ctx.names().fresh(identifier(f"{axis.index}_blocks"))
-            ctx.out.line(f"const int {name} = {bare(text)};")
+            ctx.out.define("const int", name, bare(text))
             text = name
         out.append(text)
     return out
@@ -88,20 +90,20 @@ def _decode(ctx: RoleContext, axes: tuple[GridAxis, ...], counts: list[str]) -> 
         last = all(c == "1" for c in counts[:k])
         block = "0" if count == "1" else rest if last else f"{rest} % {count}"
         name = ctx.bind(grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
-        ctx.out.line(f"const int {name} = {block if axis.tile == 1 or block == '0' else f'{block} * {axis.tile}'};")
+        ctx.out.define("const int", name, block if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
         if count == "1" or last:
             continue
         rest = f"{rest} / {count}"
         if sum(c != "1" for c in counts[:k]) > 1:
             name = ctx.names().fresh("rest")
-            ctx.out.line(f"const int {name} = {rest};")
+            ctx.out.define("const int", name, rest)
             rest = name
 
 
 @lowers(Let)
 def let(ctx: RoleContext, step: Let) -> None:
     text, natural = ctx.text(step.value), ctx.ints.is_natural(step.value)
-    ctx.out.line(f"const int {ctx.bind(step.name, natural)} = {text};")
+    ctx.out.define("const int", ctx.bind(step.name, natural), text)
 
 
 @lowers(Loop)

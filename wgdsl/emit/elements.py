@@ -446,7 +446,7 @@ class Elements:
         out = []
         for rank, terms in by_rank.items():
             if terms:
-                poly = Poly._make(terms)
+                poly = Poly(tuple(terms.items()))
                 text = self._at_first(poly, rank, PRODUCT) if rank < Rank.TILE and column else self.poly(poly, rank, PRODUCT)
                 out.append((rank, text))
         if column:

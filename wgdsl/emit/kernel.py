@@ -66,33 +66,30 @@ class _Role:
             ctx.steps(rest)
 
     def write(self, out: Writer) -> None:
-        out.take(self.registers)
-        for row in self._declarations():
-            out.line(row)
-        out.take(self.body)
+        whole = Writer(self.body.depth)
+        whole.take(self.registers)
+        self._declare(whole)
+        whole.take(self.body)
+        out.rows.extend(whole.pruned())
 
-    def _declarations(self) -> list[str]:
-        ctx, rows = self.ctx, []
+    def _declare(self, out: Writer) -> None:
+        """What the role's text may name, ring positions and registers; unused ones are pruned."""
+        ctx, scope = self.ctx, self.ctx.scope
         if self.role.count > 1:
-            rows.append(f"const int {ctx.scope.get('own', 'wg')} = warpgroup - {self.role.first};")
-        rows.extend(ctx.head.values())
+            out.define("const int", scope.get("own", "wg"), f"warpgroup - {self.role.first}")
+        for name, text in ctx.head.items():
+            out.declare(name, text)
         for ring in ctx.kernel.rings:
-            names = []
-            if ctx.has_stage(ring):
-                names.append(f"{ctx.stage_name(ring.name)} = 0")
-            if ctx.has_phase(ring):
-                names.append(f"{ctx.phase_name(ring.name)} = 0")
+            names = [ctx.stage_name(ring.name)] * ctx.has_stage(ring) + [ctx.phase_name(ring.name)] * ctx.has_phase(ring)
             if names:
-                rows.append(f"int {', '.join(names)};")
+                out.line(f"int {', '.join(f'{n} = 0' for n in names)};")
         for v in sorted(ctx.kernel.values, key=lambda v: v.over is not None):
-            if v.role == self.role.name:
-                kind = "unsigned" if v.kind == "operand" else "float"
-                name = ctx.scope.get("value", v.name)
-                if v.over is None:
-                    rows.append(f"{kind} {name}[{v.length}];")
-                else:
-                    rows.append(f"{kind} (&{name})[{v.length}] = {ctx.scope.get('value', v.over)};")
-        return rows
+            if v.role != self.role.name:
+                continue
+            kind, name = "unsigned" if v.kind == "operand" else "float", scope.get("value", v.name)
+            alias = v.over is not None
+            home = f" = {scope.get('value', v.over)}" if v.over is not None else ""
+            out.declare(name, f"{kind} {f'(&{name})' if alias else name}[{v.length}]{home};")
 
 
 def _leading_registers(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..diagnostics.model import InternalError
 from ..foundation.dtypes import DType
 from ..program.expr import conjunction
-from ..program.poly import Poly
+from ..program.poly import Poly, maximum, minimum
 from ..roles.model import Buffer, ClearRows, CopyOut, StoreGlobal, StoreShared
 from ..targets.swizzle import CHUNK, SWIZZLES
 from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .elements import Elements, Rank
 from .identifiers import identifier
-from .integers import SUM
+from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .writer import bare
 
@@ -172,7 +172,8 @@ def copy_out(ctx: RoleContext, step: CopyOut) -> None:
             ]
             pointer = ctx.scope.get("pointer", step.tensor)
             address = " + ".join(
-                f"{ints.text(p, 2)} * {ctx.scope.get('stride', stride_key(step.tensor, k))}" for k, p in enumerate(step.access)
+                f"{ints.text(p, PRODUCT)} * {ctx.scope.get('stride', stride_key(step.tensor, k))}"
+                for k, p in enumerate(step.access)
             )
             ctx.out.line(f"if ({' && '.join(bounds)}) {pointer}[{address}] = {value};")
 
@@ -184,10 +185,11 @@ def clear_rows(ctx: RoleContext, step: ClearRows) -> None:
     buffer = ctx.kernel.buffer(step.buffer)
     chunks = SWIZZLES[buffer.swizzle].chunks
     with ctx.block():
-        tile = _tile(ctx, buffer, step)
-        first = f"max({ctx.text(step.start)}, 0)"
-        stop = f"min({ctx.text(step.stop)}, {buffer.rows})"
+        tile, names = _tile(ctx, buffer, step), ctx.names()
+        first, end = names.fresh("clear_from"), names.fresh("clear_to")
+        ctx.out.line(f"const int {first} = {ctx.text(maximum(step.start, 0), PRODUCT)} * {chunks};")
+        ctx.out.line(f"const int {end} = {ctx.text(minimum(step.stop, buffer.rows), PRODUCT)} * {chunks};")
+        call = f"{ctx.ptx('clear_shared_16')}({tile} + panel * {buffer.panel_bytes} + at * {CHUNK});"
         with ctx.out.block(f"for (int panel = 0; panel < {buffer.panels}; ++panel)"):
-            head = f"for (int at = {first} * {chunks} + {ctx.thread()}; at < {stop} * {chunks}; at += {WARPGROUP})"
-            ctx.out.line(head)
-            ctx.out.line(f"  {ctx.ptx('clear_shared_16')}({tile} + panel * {buffer.panel_bytes} + at * {CHUNK});")
+            head = f"for (int at = {first} + {ctx.thread()}; at < {end}; at += {WARPGROUP})"
+            ctx.out.loop(head, [call], unroll=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from ..foundation.source import Span
 
 COMMENT_WIDTH = 100
 WIDTH = 120
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def ascii_text(text: str) -> str:
@@ -55,12 +57,34 @@ class Writer:
         self.depth = depth
         self.lines = lines
         self._step: Span | None = None
+        self._names: dict[int, str] = {}  # row -> the name that it defines
 
     def line(self, text: str = "") -> None:
         """One statement; a long one is broken after commas or before operators."""
         indent = "  " * self.depth
         for row in folded(text, WIDTH - len(indent)):
-            self.rows.append(indent + row)
+            self.rows.append((indent + row) if row else "")
+
+    def define(self, kind: str, name: str, value: str) -> None:
+        """`kind name = value;`, to be left out if nothing below uses the name."""
+        self._names[len(self.rows)] = name
+        self.line(f"{kind} {name} = {value};")
+
+    def declare(self, name: str, text: str) -> None:
+        """A whole declaration of a name, to be left out if nothing below uses it."""
+        self._names[len(self.rows)] = name
+        self.line(text)
+
+    def pruned(self) -> list[str]:
+        """The rows without definitions that nothing uses."""
+        used: set[str] = set()
+        kept = []
+        for k in range(len(self.rows) - 1, -1, -1):
+            if k in self._names and self._names[k] not in used:
+                continue
+            used.update(_WORD.findall(self.rows[k].split("  // ")[0]))
+            kept.append(self.rows[k])
+        return kept[::-1]
 
     def comment(self, text: str) -> None:
         text = ascii_text(text)
@@ -107,6 +131,7 @@ class Writer:
         self._step = None
 
     def take(self, other: Writer) -> None:
+        self._names |= {k + len(self.rows): n for k, n in other._names.items()}
         self.rows.extend(other.rows)
 
     def text(self) -> str:

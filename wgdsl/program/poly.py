@@ -1,6 +1,7 @@
 """Integer polynomials over named symbols (dims, indices, tile origins): extents, access maps, trip counts.
 
-Canonical, hashable, exact. `floordiv`, `min` and `max` are opaque atoms, so that a trip count such as
+Exact and hashable. Equal whatever the order of terms, but terms stay in the order in which they were first written: texts read
+as the user wrote them, and no name decides an order. `floordiv`, `min` and `max` are opaque atoms, so that a trip count such as
 `min(N, i0 + 128 + N - M) // 80` is one value that can be printed, evaluated and emitted.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,25 @@ Factor = Symbol | Atom
 Monomial = tuple[Factor, ...]
 
 
-def _key(m: Monomial) -> tuple:
-    return (len(m), tuple(str(f) for f in m))
+def _sorted(m: Monomial) -> Monomial:
+    return m if len(m) < 2 else tuple(sorted(m, key=str))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Poly:
-    """Sum of integer coefficients times products of factors; `terms` is sorted and holds no zero."""
+    """Sum of integer coefficients times products of factors; `terms` holds no zero and no product twice."""
 
     terms: tuple[tuple[Monomial, int], ...] = ()
+
+    @cached_property
+    def _identity(self) -> frozenset[tuple[Monomial, int]]:
+        return frozenset((_sorted(m), c) for m, c in self.terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Poly) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     # construction
     @staticmethod
@@ -58,15 +69,23 @@ class Poly:
         return Poly((((Symbol(value),), 1),))
 
     @staticmethod
-    def _make(terms: Mapping[Monomial, int]) -> Poly:
-        return Poly(tuple(sorted(((m, c) for m, c in terms.items() if c), key=lambda t: _key(t[0]))))
+    def _make(terms: Iterable[tuple[Monomial, int]]) -> Poly:
+        """Gather equal products, each as it was first written."""
+        sums: dict[Monomial, int] = {}
+        written: dict[Monomial, Monomial] = {}
+        for m, c in terms:
+            key = _sorted(m)
+            written.setdefault(key, m)
+            sums[key] = sums.get(key, 0) + c
+        return Poly(tuple((written[k], c) for k, c in sums.items() if c))
+
+    def in_order(self) -> Poly:
+        """The same with terms and factors ordered by their text."""
+        return Poly(tuple(sorted(((_sorted(m), c) for m, c in self.terms), key=lambda t: (len(t[0]), str(t[0])))))
 
     # algebra
     def __add__(self, other: int | Poly) -> Poly:
-        out = dict(self.terms)
-        for m, c in Poly.of(other).terms:
-            out[m] = out.get(m, 0) + c
-        return Poly._make(out)
+        return Poly._make((*self.terms, *Poly.of(other).terms))
 
     __radd__ = __add__
 
@@ -80,12 +99,7 @@ class Poly:
         return Poly.of(other) - self
 
     def __mul__(self, other: int | Poly) -> Poly:
-        out: dict[Monomial, int] = {}
-        for m, c in self.terms:
-            for n, d in Poly.of(other).terms:
-                mono = tuple(sorted(m + n, key=str))
-                out[mono] = out.get(mono, 0) + c * d
-        return Poly._make(out)
+        return Poly._make((m + n, c * d) for m, c in self.terms for n, d in Poly.of(other).terms)
 
     __rmul__ = __mul__
 
@@ -117,15 +131,14 @@ class Poly:
 
     def coefficient(self, name: str) -> Poly | None:
         """Coefficient of a symbol that occurs linearly; zero if absent; None if it isn't linear."""
-        out: dict[Monomial, int] = {}
+        out: list[tuple[Monomial, int]] = []
         target = Symbol(name)
         for m, c in self.terms:
             count = sum(f == target for f in m)
             if any(isinstance(f, Atom) and name in Poly(((((f,)), 1),)).symbols() for f in m) or count > 1:
                 return None
             if count:
-                rest = tuple(f for f in m if f != target)
-                out[rest] = out.get(rest, 0) + c
+                out.append((tuple(f for f in m if f != target), c))
         return Poly._make(out)
 
     def without(self, names: Iterable[str]) -> Poly:
@@ -164,7 +177,7 @@ class Poly:
         if not self.terms:
             return "0"
         # positive terms first, constants last, so that `N - M` reads as written
-        ordered = sorted(self.terms, key=lambda t: (not t[0], t[1] < 0, _key(t[0])))
+        ordered = sorted(self.terms, key=lambda t: (not t[0], t[1] < 0))
         out = ""
         for m, c in ordered:
             body = " * ".join(str(f) if len(m) == 1 or isinstance(f, Symbol) else f"({f})" for f in m)

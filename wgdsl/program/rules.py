@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
 
 from ..diagnostics.model import InternalError
@@ -13,14 +13,19 @@ from .poly import Poly
 
 def substitute_indices(e: Expr, values: Mapping[str, Poly]) -> Expr:
     """Replace index symbols in accesses, index values and predicates."""
+    return map_polys(e, lambda p: p.substitute(values))
+
+
+def map_polys(e: Expr, fn: Callable[[Poly], Poly]) -> Expr:
+    """Apply a function to every integer polynomial of an expression."""
 
     def one(x: Expr) -> Expr | None:
         if isinstance(x, Load):
-            return Load(tensor=x.tensor, access=tuple(p.substitute(values) for p in x.access))
+            return Load(tensor=x.tensor, access=tuple(fn(p) for p in x.access))
         if isinstance(x, IndexValue):
-            return IndexValue(poly=x.poly.substitute(values))
+            return IndexValue(poly=fn(x.poly))
         if isinstance(x, Affine):
-            return Affine(poly=x.poly.substitute(values))
+            return Affine(poly=fn(x.poly))
         return None
 
     return rewrite(e, one)

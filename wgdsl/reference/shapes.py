@@ -61,9 +61,7 @@ def _solve_one(equations: list[Equation], values: dict[str, int]) -> bool:
             continue
         rest = value - (p.without(unknown).constant or 0)
         if rest % factor.constant or rest // factor.constant < 0:
-            raise ValueError(
-                f"{text} is {value}: {_explained(left, values)} = {value} has no whole solution for `{unknown[0]}`"
-            )
+            raise ValueError(f"{text} is {value}, but {_explained(left, values)} is that for no whole `{unknown[0]}`")
         values[unknown[0]] = rest // factor.constant
         return True
     return False

@@ -112,7 +112,7 @@ def _dlpack(name: str, obj: Any) -> ArrayView:
     kind, ordinal = obj.__dlpack_device__()
     host = int(kind) == 1
     try:
-        seen = StridedMemoryView.from_dlpack(obj, stream_ptr=None if host else 1)  # 1: the default stream waits for it
+        seen = StridedMemoryView.from_dlpack(obj, stream_ptr=-1 if host else 1)  # -1: nobody waits; 1: the default stream
     except (BufferError, TypeError, ValueError, RuntimeError) as e:
         raise WgError(NotAnArray(name=name, got=f"an object whose DLPack export fails ({e})")) from e
     shape = tuple(seen.shape)

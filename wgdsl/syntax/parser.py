@@ -47,6 +47,11 @@ def read(path: str | Path) -> Source:
 
 def parse(source: Source) -> ast.File:
     """The AST of a text. Raises WgError with all problems found, in source order."""
+    return parse_words(source)[0]
+
+
+def parse_words(source: Source) -> tuple[ast.File, list[Word], list[Span]]:
+    """The AST, the words with their terminals, and the comments."""
     lexed = lex(source)
     problems = list(lexed.problems)
     if not lexed.words:
@@ -59,7 +64,7 @@ def parse(source: Source) -> ast.File:
     if problems:
         raise WgError(sorted(problems, key=lambda p: p.span.start if p.span else 0)[:_MAX_PROBLEMS])
     assert file is not None
-    return file
+    return file, lexed.words, lexed.comments
 
 
 class _Run:

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One CUDA device and what compiles for it. `target` is its architecture, e.g. sm_90."""
+    """One CUDA device and what compiles for it. `target` is its architecture, e.g. sm_90a."""
 
     name: str
     target: str
@@ -70,32 +69,14 @@ def today() -> str:
 
 
 def find_card(ordinal: int = 0) -> Card | None:
-    """The CUDA device of that number, or None where there is no driver or no such device."""
-    from cuda.bindings import driver, nvrtc
+    """The CUDA device of that number, or None where there is no driver or no device."""
+    from ..runtime import cuda, nvrtc
 
-    def value(result: tuple) -> Any:
-        code, *values = result
-        if int(code) != 0:
-            raise RuntimeError(f"{code!r}")
-        return values[0] if len(values) == 1 else tuple(values)
-
-    try:
-        value(driver.cuInit(0))
-        if ordinal >= value(driver.cuDeviceGetCount()):
-            return None
-    except RuntimeError:  # no libcuda, no kernel module, no device: each is "none here"
+    if not cuda.available():
         return None
-    device = value(driver.cuDeviceGet(ordinal))
-    attribute = driver.CUdevice_attribute
-    major = value(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device))
-    minor = value(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
-    cuda = value(driver.cuDriverGetVersion())
-    return Card(
-        name=value(driver.cuDeviceGetName(96, device)).split(b"\0")[0].decode(),
-        target=f"sm_{major}{minor}",
-        driver=f"{_kernel_module_version()} (CUDA {cuda // 1000}.{cuda % 1000 // 10})",
-        nvrtc=".".join(str(part) for part in value(nvrtc.nvrtcVersion())),
-    )
+    device = cuda.device(ordinal)
+    driver = f"{_kernel_module_version()} (CUDA {cuda.driver_version()})"
+    return Card(name=device.name, target=device.target, driver=driver, nvrtc=nvrtc.version())
 
 
 def _kernel_module_version(path: Path = Path("/proc/driver/nvidia/version")) -> str:

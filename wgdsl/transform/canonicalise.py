@@ -31,7 +31,7 @@ from ..program.expr import (
 )
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.poly import Poly
-from ..program.rules import substitute_indices
+from ..program.rules import map_polys, substitute_indices
 from .algebra import factors, is_number, is_scalar, limit, positive, product, simplify
 
 GUARDED = "guarded_rcp"  # 1/x, and the whole product is 0 where x is 0; lives only inside this pass
@@ -185,7 +185,7 @@ class _Pass:
                     order += [s for s in sorted(p.symbols()) if s in (*node.indices, *axes) and s not in order]
         order += [i for i in (*node.indices, *axes) if i not in order]
         names = {s: Poly.of(f"${k}") for k, s in enumerate(order)}
-        texts = tuple(str(substitute_indices(e, names)) for e in node.exprs())
+        texts = tuple(str(map_polys(substitute_indices(e, names), Poly.in_order)) for e in node.exprs())
         extents = tuple(str(self.graph.extents[s]) for s in order)
         op = (node.op, tuple(str(names[a]) for a in axes)) if isinstance(node, Reduce) else ()
         return (node.kind, op, texts, extents, node.dtype, len(node.indices)), order

@@ -1,0 +1,71 @@
+"""Attention from its program and a schedule: compiled, run on this machine's GPU or in the simulator, checked, timed.
+
+    python examples/attention/run.py --demo
+    python examples/attention/run.py --schedule simple --causal --dtype f16 --shape 2,1000,1000,1,4
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import wgdsl
+from wgdsl.runtime import cuda
+from wgdsl.tools.running import run, summary
+
+PROGRAM = Path(__file__).with_name("attention.wg")
+
+
+def on_gpu(kernel: wgdsl.Kernel, given: argparse.Namespace) -> None:
+    """The call as a user writes it, on torch tensors, timed."""
+    import torch
+
+    b, s, h, d = 4, 4096, 16, given.head_dim
+    dtype = {"f16": torch.float16, "bf16": torch.bfloat16}[given.dtype]
+    q, k, v = (torch.randn(b, s, h, d, device="cuda").to(dtype) for _ in range(3))
+    out = kernel(Q=q, K=k, V=v)  # a namedtuple of O and L, on the current stream
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(20):
+        kernel(Q=q, K=k, V=v, out=out._asdict())
+    stop.record()
+    stop.synchronize()
+    seconds = start.elapsed_time(stop) / 20 / 1000
+    work = 4 * b * h * s * s * d * (0.5 if given.causal else 1.0)
+    print(f"b {b}, s {s}, h {h}, d {d} on {torch.cuda.get_device_name()}: {1e6 * seconds:.0f} us, {work / seconds / 1e12:.0f} TFLOP/s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--demo", action="store_true", help="show the report too")
+    parser.add_argument("--schedule", default="fa3")
+    parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128])
+    parser.add_argument("--dtype", default="bf16", choices=["f16", "bf16"])
+    parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--shape", default="1,300,257,1,2", help="B,M,N,G,R of the checked run")
+    given = parser.parse_args()
+
+    started = time.perf_counter()
+    kernel = wgdsl.compile(
+        PROGRAM,
+        schedule=given.schedule,
+        dims={"D": given.head_dim, "E": given.head_dim},
+        types={"T": given.dtype},
+        options={"causal": given.causal},
+    )
+    print(f"{kernel}: compiled in {time.perf_counter() - started:.1f} s")
+    if given.demo:
+        print(kernel.report)
+
+    dims = dict(zip("BMNGR", map(int, given.shape.split(",")), strict=True))
+    checked = run(kernel, dims, device="gpu" if cuda.available() else "sim", check=True)
+    print("\n".join(summary(checked)))
+    if not checked.right:
+        raise SystemExit("the result is wrong")
+    if cuda.available():
+        on_gpu(kernel, given)
+
+
+if __name__ == "__main__":
+    main()

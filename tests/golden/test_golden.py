@@ -1,0 +1,26 @@
+"""The CUDA text of every shipped kernel, whole, one file each.
+
+`pytest tests/golden --snapshot-update` rewrites them; `wgdsl golden status` then lists those that no GPU has run yet.
+"""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from tests.shipped import KERNELS, Shipped, field_ids
+
+
+class CudaExtension(SingleFileSnapshotExtension):
+    _write_mode = WriteMode.TEXT
+    file_extension = "cu"
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location, index=0) -> str:
+        return str(index)
+
+
+@pytest.mark.parametrize("shipped", KERNELS, ids=field_ids())
+def test_golden(shipped: Shipped, snapshot):
+    kernel = shipped.compile()
+    assert kernel.cuda == snapshot(extension_class=CudaExtension, name=shipped.name)

@@ -1,0 +1,129 @@
+"""Every shipped attention schedule on a GPU: right numbers, nothing else written, the same twice."""
+
+from __future__ import annotations
+
+import pytest
+
+import wgdsl
+from wgdsl.foundation.resources import resource
+
+torch = pytest.importorskip("torch")
+from tests.gpu.support import Attention, attention_cases, worst  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+PROGRAM = resource("examples", "attention", "attention.wg")
+SCHEDULES = ("simple", "fa3")
+CONFIGS = 26  # each of the 16 kernels; more than 100 for each schedule, dtype and mask
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    made = {}
+
+    def get(schedule: str, d: int, dtype: str, causal: bool):
+        key = (schedule, d, dtype, causal)
+        if key not in made:
+            dims, options = {"D": d, "E": d}, {"causal": causal}
+            made[key] = wgdsl.compile(PROGRAM, schedule=schedule, dims=dims, types={"T": dtype}, options=options)
+        return made[key]
+
+    return get
+
+
+def run(kernel, case: Attention, inputs, d: int, dtype: str):
+    outputs = case.outputs(d, dtype)
+    kernel(**inputs, out={name: o.array for name, o in outputs.items()})
+    torch.cuda.synchronize()
+    assert all(o.untouched() for o in outputs.values()), f"wrote beside an output: {case}"
+    return {name: o.array for name, o in outputs.items()}
+
+
+def bits(t):
+    return t.contiguous().view(torch.uint8)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_random_lengths(compiled, record, schedule, d, dtype, causal):
+    kernel = compiled(schedule, d, dtype, causal)
+    largest, wrong = 0.0, []
+    cases = attention_cases(CONFIGS, seed=hash((d, causal)) % 1000)
+    for seed, case in enumerate(cases):
+        inputs = case.inputs(d, d, dtype, 10 * seed)
+        first = run(kernel, case, inputs, d, dtype)
+        second = run(kernel, case, inputs, d, dtype)
+        assert all(torch.equal(bits(first[n]), bits(second[n])) for n in first), f"two runs differ: {case}"
+        error, verdicts = worst(kernel, inputs, first)
+        largest = max(largest, error)
+        wrong += [f"{case}: {v}" for v in verdicts if not v.right]
+    record(kernel.cuda, f"attention {schedule} d{d} {dtype} {'causal' if causal else 'full'}", largest, runs=2 * len(cases))
+    assert not wrong, "\n".join(wrong[:10])
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("m, n", [(5, 0), (0, 5), (130, 64), (1, 20), (300, 1)])
+def test_rows_without_a_key(compiled, m, n, causal):
+    kernel, case = compiled("fa3", 64, "f16", causal), Attention(1, 1, 2, m, n)
+    out = run(kernel, case, case.inputs(64, 64, "f16", 1), 64, "f16")
+    empty = max(0, m - n) if causal else (m if n == 0 else 0)
+    assert (out["O"][:, :empty] == 0).all() and (out["L"][:, :, :empty] == -float("inf")).all()
+    assert torch.isfinite(out["L"][:, :, empty:]).all() and torch.isfinite(out["O"]).all()
+
+
+@pytest.mark.parametrize("b, g, r", [(0, 1, 1), (2, 0, 1)])
+def test_no_batch_and_no_heads(compiled, b, g, r):
+    kernel, case = compiled("fa3", 64, "f16", False), Attention(b, g, r, 7, 9)
+    out = kernel(**case.inputs(64, 64, "f16", 1))
+    assert out.O.shape == (b, 7, g * r, 64) and out.L.shape == (b, g * r, 7)
+    torch.cuda.synchronize()
+
+
+def test_many_heads(compiled):
+    kernel, case = compiled("fa3", 64, "f16", False), Attention(65536, 1, 1, 1, 3)
+    inputs = case.inputs(64, 64, "f16", 3)
+    out = run(kernel, case, inputs, 64, "f16")
+    x = torch.einsum("bmhd,bnhd->bhmn", inputs["Q"].double(), inputs["K"].double()) / 8
+    want = torch.einsum("bhmn,bnhd->bmhd", torch.softmax(x, -1), inputs["V"].double())
+    assert (out["O"].double() - want).abs().max() < 4e-3
+
+
+def test_transposed_and_fused_layouts(compiled):
+    """[B, H, S, D] memory, and Q, K, V as slices of one array."""
+    kernel, case = compiled("fa3", 64, "bf16", True), Attention(2, 3, 1, 150, 150)
+    dense = case.inputs(64, 64, "bf16", 5)
+    want = run(kernel, case, dense, 64, "bf16")
+    swapped = {name: t.transpose(1, 2).contiguous().transpose(1, 2) for name, t in dense.items()}
+    packed = torch.stack(list(dense.values()), dim=2)
+    fused = {name: packed[:, :, k] for k, name in enumerate(dense)}
+    for views in (swapped, fused):
+        got = run(kernel, case, views, 64, "bf16")
+        assert all(torch.equal(bits(got[n]), bits(want[n])) for n in want)
+
+
+def test_output_in_another_layout(compiled):
+    """[B, H, S, D] memory for the output; rows that the copy engine can't reach are refused by name."""
+    kernel, case = compiled("simple", 64, "f16", False), Attention(2, 2, 1, 100, 90)
+    inputs = case.inputs(64, 64, "f16", 6)
+    want = run(kernel, case, inputs, 64, "f16")["O"]
+    swapped = torch.full((2, 2, 100, 64), float("nan"), dtype=torch.float16, device="cuda").transpose(1, 2)
+    kernel(**inputs, out={"O": swapped})
+    assert torch.equal(swapped, want)
+    wide = torch.full((2, 100, 2, 65), 7.0, dtype=torch.float16, device="cuda")
+    with pytest.raises(wgdsl.WgError, match="`O` along axis"):
+        kernel(**inputs, out={"O": wide[..., :64]})
+
+
+def test_broadcast_heads(compiled):
+    """Stride 0: right, or refused by name."""
+    kernel, case = compiled("fa3", 64, "f16", False), Attention(1, 1, 8, 64, 96)
+    inputs = case.inputs(64, 64, "f16", 7)
+    want = run(kernel, case, inputs, 64, "f16")
+    expanded = {"Q": inputs["Q"], **{n: inputs[n].expand(1, 96, 8, 64) for n in ("K", "V")}}
+    try:
+        got = kernel(**expanded)
+    except wgdsl.WgError as e:
+        assert "`K`" in str(e) and "axis 2" in str(e)
+        return
+    assert torch.equal(got.O, want["O"])

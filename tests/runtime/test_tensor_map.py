@@ -1,0 +1,78 @@
+"""What the driver is told about an array, and what is refused before it is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from wgdsl.foundation.dtypes import F16
+from wgdsl.program.poly import Poly, floordiv
+from wgdsl.roles.model import MapDim, TensorMap
+from wgdsl.runtime.arrays import ArrayView, contiguous
+from wgdsl.runtime.tensor_map import geometry, map_problem
+
+P = Poly.of
+# Q[B, M, H, D] in panels of 64 columns: {64, M, D / 64, H, B}
+MAP = TensorMap(
+    name="Qs.map",
+    tensor="Q",
+    dtype=F16,
+    dims=(
+        MapDim(axis=3, extent=P(64)),
+        MapDim(axis=1, extent=P("M")),
+        MapDim(axis=3, extent=floordiv(P(128), 64), factor=64),
+        MapDim(axis=2, extent=P("H")),
+        MapDim(axis=0, extent=P("B")),
+    ),
+    box=(64, 64, 2, 1, 1),
+    swizzle=128,
+)
+SHAPE = (2, 100, 4, 128)
+DIMS = {"B": 2, "M": 100, "H": 4}
+
+
+def view(shape=SHAPE, strides=None, pointer=1 << 20):
+    return ArrayView(pointer, shape, strides or contiguous(shape), "f16", 0, "torch")
+
+
+def test_real_strides():
+    g = geometry(MAP, view(), DIMS)
+    assert g.extents == (64, 100, 2, 4, 2)
+    assert g.strides == (2 * 4 * 128, 2 * 64, 2 * 128, 2 * 100 * 4 * 128)
+    heads_first = (4 * 100 * 128, 128, 100 * 128, 1)
+    assert geometry(MAP, view(strides=heads_first), DIMS).strides == (256, 128, 25600, 102400)
+
+
+def test_an_extent_of_one_may_have_any_stride():
+    odd = view((1, 100, 4, 128), (7, 512, 128, 1))
+    assert map_problem(MAP, odd) is None
+    assert geometry(MAP, odd, {**DIMS, "B": 1}).strides[-1] == 128, "replaced by one that is legal"
+
+
+@pytest.mark.parametrize(
+    "array, code, said",
+    [
+        (view(strides=(102400, 1024, 256, 2)), "WG0607", "`Q` has stride 2 along axis 3"),
+        (view(pointer=(1 << 20) + 2), "WG0609", "`Q` starts 2 bytes past a multiple of 16"),
+        (view(strides=(51200, 513, 128, 1)), "WG0608", "the stride of `Q` along axis 1 is 1026 bytes"),
+        (view(strides=(51200, 512, 0, 1)), "WG0608", "along axis 2 is 0 bytes, which must be positive"),
+        (view(strides=(51200, -512, 128, 1)), "WG0608", "along axis 1 is -1024 bytes"),
+    ],
+)
+def test_refusals_name_the_tensor_the_axis_and_the_rule(array, code, said):
+    found = map_problem(MAP, array)
+    assert found is not None and found.code == code and said in found.title() and found.help()
+
+
+def test_shifted_by_eight_elements_is_fine():
+    assert map_problem(MAP, view(pointer=(1 << 20) + 16)) is None
+
+
+def test_nothing_is_asked_of_an_array_without_elements():
+    assert map_problem(MAP, view((2, 0, 4, 128), (0, 1, 1, 3), pointer=0)) is None
+
+
+def test_offsets_past_2_to_31():
+    """K stored [S, B, D], viewed [B, S, 1, D]: strides are 64-bit."""
+    far = view((700, 24000, 1, 128), (128, 700 * 128, 128, 1))
+    assert map_problem(MAP, far) is None
+    assert geometry(MAP, far, {"B": 700, "M": 24000, "H": 1}).strides[0] == 2 * 700 * 128

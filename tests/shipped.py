@@ -1,0 +1,72 @@
+"""What is shipped: every program under every schedule, with the options that goldens, cubins and GPU records cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import wgdsl
+import wgdsl.driver
+
+ROOT = Path(__file__).parent.parent
+ATTENTION_SCHEDULES = ("simple", "fa3", "fa3_persistent")
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One kernel: program file, schedule name, and what is fixed at compile time."""
+
+    program: str
+    schedule: str
+    options: tuple[tuple[str, object], ...] = ()
+    dims: tuple[tuple[str, int], ...] = ()
+    dtype: str = "bf16"
+
+    @property
+    def name(self) -> str:
+        options = [k if v is True else str(v) for k, v in self.options if v is not False]
+        dims = [f"{k.lower()}{v}" for k, v in self.dims]
+        return "-".join([Path(self.program).parent.name, self.schedule, self.dtype, *options, *dims])
+
+    def compile(self, build: bool = False) -> wgdsl.Kernel:
+        return _compiled(self, build)
+
+
+@cache
+def _compiled(s: Shipped, build: bool) -> wgdsl.Kernel:
+    return wgdsl.driver.compile(
+        ROOT / s.program,
+        schedule=s.schedule,
+        target="sm_90a",
+        dims=dict(s.dims),
+        types={"T": s.dtype},
+        options=dict(s.options),
+        build=build,
+    )
+
+
+def attention(schedule: str, causal: bool, d: int, e: int | None = None, dtype: str = "bf16", lse: bool = True) -> Shipped:
+    options = (("causal", causal), *((("lse", lse),) if not lse else ()))
+    return Shipped("examples/attention/attention.wg", schedule, options, (("D", d), ("E", e or d)), dtype)
+
+
+def gemm(layout: str, bias: bool = False, dtype: str = "bf16") -> Shipped:
+    return Shipped("examples/gemm/gemm.wg", "pipelined", (("layout", layout), ("bias", bias)), (), dtype)
+
+
+KERNELS = (
+    *(attention(s, causal, d) for s in ATTENTION_SCHEDULES for d in (64, 128) for causal in (False, True)),
+    *(attention(s, True, 128, dtype="f16") for s in ATTENTION_SCHEDULES),
+    attention("fa3", False, 64, dtype="f16"),
+    attention("fa3", False, 128, e=64),
+    attention("fa3", True, 128, lse=False),
+    *(gemm(layout, bias) for layout in ("nk", "kn") for bias in (False, True)),
+    gemm("nk", dtype="f16"),
+)
+
+
+def field_ids(kernels=KERNELS) -> list[str]:
+    return [k.name for k in kernels]
+
+

@@ -1,0 +1,279 @@
+"""WG07xx: a role program whose structure can't be right, whatever its inputs. Found before anything is emitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..foundation.source import Span
+from .model import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class IllFormedStep(Problem):
+    """`rule` is the rule of `roles/rules.py` that is broken, `step` the text of the step (empty for a declaration)."""
+
+    rule: str
+    why: str
+    step: str = ""
+
+    code: ClassVar[str] = "WG0701"
+    doc: ClassVar[str] = (
+        "Steps name buffers, rings, barriers, maps and values that their kernel declares, fit their shapes, and are executed "
+        "by the threads that they are made for. `wgdsl/roles/rules.py` lists the rules."
+    )
+
+    def title(self) -> str:
+        return self.why
+
+    def label(self) -> str:
+        return f"`{self.step}`" if self.step else ""
+
+    def notes(self) -> tuple[str, ...]:
+        return (f"rule: {self.rule}",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongExpectedBytes(Problem):
+    """A phase of `barrier` (part `part`) expects `expected` bytes and its copies move `moved`: (name, bytes) each."""
+
+    barrier: str
+    part: str
+    expected: int
+    moved: int
+    copies: tuple[tuple[str, int], ...]
+
+    code: ClassVar[str] = "WG0702"
+    doc: ClassVar[str] = (
+        "A full barrier's phase expects exactly the bytes of the copies that signal it; a box counts in full, even where it "
+        "is clipped. Too many: nobody ever passes. Too few: readers pass before the last copy has arrived."
+    )
+
+    def title(self) -> str:
+        return f"a phase of `{self.barrier}` (part {self.part}) expects {self.expected} bytes, its copies bring {self.moved}"
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{name}: {n} bytes" for name, n in self.copies) or ("no copy signals it",)
+
+    def help(self) -> str:
+        return f"expect {self.moved} bytes" if self.moved else "signal this barrier from a copy, or arrive without bytes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongArrivalCount(Problem):
+    """`arrivals`: (role, how many) that a phase of this part gets."""
+
+    barrier: str
+    part: int
+    count: int
+    arrivals: tuple[tuple[str, int], ...]
+
+    code: ClassVar[str] = "WG0703"
+    doc: ClassVar[str] = (
+        "A barrier's count is the number of arrivals that each of its phases gets: 1 for an expect or one thread, 4 for a "
+        "warpgroup of which lane 0 of each warp arrives."
+    )
+
+    def title(self) -> str:
+        got = sum(n for _, n in self.arrivals)
+        return f"`{self.barrier}` (part {self.part}) is made for {self.count} arrivals a phase and gets {got}"
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"`{role}` arrives {n} times" for role, n in self.arrivals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LonelyBarrier(Problem):
+    """A barrier on which some only wait, or only arrive."""
+
+    barrier: str
+    waits: tuple[str, ...]
+    arrives: tuple[str, ...]
+
+    code: ClassVar[str] = "WG0704"
+    doc: ClassVar[str] = "Every barrier that is waited for has an arrival somewhere, and every arrival somebody who waits for it."
+
+    def title(self) -> str:
+        if self.waits:
+            return f"`{self.barrier}` is waited for by {', '.join(self.waits)}, but nobody arrives on it"
+        if self.arrives:
+            return f"{', '.join(self.arrives)} arrives on `{self.barrier}`, but nobody waits for it"
+        return f"`{self.barrier}` is never used"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterCount(Problem):
+    role: str
+    count: int
+    rule: str
+
+    code: ClassVar[str] = "WG0705"
+    doc: ClassVar[str] = "setmaxnreg takes a multiple of 8 from 24 to 240 registers a thread."
+
+    def title(self) -> str:
+        return f"role `{self.role}` asks for {self.count} registers: {self.rule}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterPool(Problem):
+    """`shares`: (role, warpgroups, registers); `launch`: what every thread has at the start."""
+
+    shares: tuple[tuple[str, int, int], ...]
+    launch: int
+    warpgroups: int
+
+    code: ClassVar[str] = "WG0706"
+    doc: ClassVar[str] = (
+        "The registers of all warpgroups come from the pool that the launch grants: 65536 / threads, rounded down to a multiple "
+        "of 8, for each warpgroup. A kernel that asks for more compiles without a word and hangs."
+    )
+
+    def title(self) -> str:
+        total = sum(n * r for _, n, r in self.shares)
+        return f"the roles ask for {total} registers a lane, the launch grants {self.launch * self.warpgroups}"
+
+    def notes(self) -> tuple[str, ...]:
+        return (
+            *(f"`{role}`: {n} x {r}" for role, n, r in self.shares),
+            f"granted: {self.warpgroups} warpgroups x {self.launch}; each count is a multiple of 8 from 24 to 240",
+        )
+
+    def help(self) -> str:
+        return "give a role fewer registers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterNeed(Problem):
+    """`values`: (name, registers)."""
+
+    role: str
+    need: int
+    registers: int
+    values: tuple[tuple[str, int], ...]
+
+    code: ClassVar[str] = "WG0707"
+    doc: ClassVar[str] = (
+        "A role's values, with 24 registers for addresses and row values, must leave 8 of its registers free: above that the "
+        "assembler spills and runs every product by itself."
+    )
+
+    def title(self) -> str:
+        return f"role `{self.role}` needs about {self.need} registers a thread, but can use {self.registers - 8} of its {self.registers}"
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{n:>4}  {name}" for name, n in self.values)
+
+    def help(self) -> str:
+        return "smaller tiles, more warpgroups over which they are split, or more registers for this role"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedMemory(Problem):
+    """`buffers`: (name, tiles, bytes of a tile's slot, bytes in all)."""
+
+    total: int
+    limit: int
+    slack: int
+    buffers: tuple[tuple[str, int, int, int], ...]
+    barriers: int
+    target: str
+
+    code: ClassVar[str] = "WG0708"
+    doc: ClassVar[str] = "The buffers and barriers of a CTA, and what aligning their base may cost, fit the target's shared memory."
+
+    def title(self) -> str:
+        return f"{self.total} bytes of shared memory are needed, {self.target} has {self.limit}"
+
+    def notes(self) -> tuple[str, ...]:
+        rows = (f"{name}: {n} x {each} = {total}" for name, n, each, total in self.buffers)
+        return (*rows, f"barriers: {self.barriers}", f"alignment of the base: {self.slack}")
+
+    def help(self) -> str:
+        if not self.buffers:
+            return ""
+        name, n, each, _ = max(self.buffers, key=lambda b: b[3])
+        return f"smaller tiles or a shorter ring: each tile of `{name}` takes {each} bytes" if n > 1 else f"`{name}` takes most: a smaller tile"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedLayout(Problem):
+    what: str
+    why: str
+
+    code: ClassVar[str] = "WG0709"
+    doc: ClassVar[str] = "Tiles start on 1024 bytes, barriers on 8, and only buffers that are declared to may share memory."
+
+    def title(self) -> str:
+        return f"`{self.what}` {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedBarrier(Problem):
+    bar: str
+    why: str
+
+    code: ClassVar[str] = "WG0710"
+    doc: ClassVar[str] = (
+        "A CTA has named barriers 1 to 15 (0 is the whole CTA's). All steps on one agree on its threads, a multiple of 32, which "
+        "are those that wait and arrive in one generation."
+    )
+
+    def title(self) -> str:
+        return f"named barrier {self.bar}: {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TouchedInFlight(Problem):
+    """`value` is touched by `step` while the product is in flight on every path that leads there."""
+
+    value: str
+    step: str
+    product: str
+    issued: Span | None = None
+
+    code: ClassVar[str] = "WG0711"
+    doc: ClassVar[str] = (
+        "A product runs asynchronously: its accumulator may be touched, and its operand registers rewritten, only after a "
+        "wait_group that covers its committed group."
+    )
+
+    def title(self) -> str:
+        return f"`{self.value}` is touched while `{self.product}` may still be running"
+
+    def label(self) -> str:
+        return f"`{self.step}`" if self.step else ""
+
+    def others(self) -> tuple[tuple[Span, str], ...]:
+        return ((self.issued, "issued here"),) if self.issued else ()
+
+    def help(self) -> str:
+        return "commit the product, and wait for its group before this step"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeverAwaited(Problem):
+    product: str
+    role: str
+    committed: bool
+
+    code: ClassVar[str] = "WG0712"
+    doc: ClassVar[str] = "Every product is committed, and its group waited for, before its role ends."
+
+    def title(self) -> str:
+        missing = "waited for" if self.committed else "committed"
+        return f"`{self.product}` is never {missing} before `{self.role}` ends"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoProductFence(Problem):
+    value: str
+    product: str
+
+    code: ClassVar[str] = "WG0713"
+    doc: ClassVar[str] = (
+        "wgmma.fence stands between the warpgroup's own use of registers and a product that reads or writes them, also before "
+        "the first product."
+    )
+
+    def title(self) -> str:
+        return f"no `fence wgmma` between the last use of `{self.value}` and `{self.product}`"

@@ -1,0 +1,235 @@
+"""The written legality of a role program: what the form itself demands, before anything is counted.
+
+Each rule looks at one kernel and yields what breaks it: the step (or None for a declaration) and why. `RULES` is the table;
+`broken` runs all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+
+from . import model as m
+from .model import Kernel, Role, Step, walk
+
+Found = tuple[Step | None, str]
+
+ONE_THREAD = (m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
+ALL_THREADS = (
+    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Zero,
+    m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rule:
+    text: str
+    check: Callable[[Kernel], Iterator[Found]]
+
+
+def broken(kernel: Kernel) -> Iterator[tuple[Rule, Step | None, str]]:
+    """Everything that breaks a rule. A kernel whose names don't resolve is looked at no further."""
+    named = [(NAMES, s, why) for s, why in NAMES.check(kernel)]
+    yield from named
+    if named:
+        return
+    for rule in RULES[1:]:
+        for step, why in rule.check(kernel):
+            yield rule, step, why
+
+
+# ---- names
+_KINDS = {
+    "buffer": lambda k: [b.name for b in k.buffers],
+    "ring": lambda k: [r.name for r in k.rings],
+    "barrier": lambda k: [b.name for b in k.barriers],
+    "map": lambda k: [x.name for x in k.maps],
+    "tensor": lambda k: [t.name for t in k.tensors],
+}
+_VALUES = {"acc", "src", "dst", "value"}
+
+
+def _names(k: Kernel) -> Iterator[Found]:
+    known = {kind: set(names(k)) for kind, names in _KINDS.items()}
+    for kind, names in _KINDS.items():
+        listed = names(k)
+        for name in sorted({n for n in listed if listed.count(n) > 1}):
+            yield None, f"{kind} `{name}` is declared twice"
+    for b in k.buffers:
+        yield from _declared(None, "ring", b.ring, known)
+        if b.over is not None:
+            yield from _declared(None, "buffer", b.over, known)
+    for r in k.rings:
+        for name in r.buffers:
+            yield from _declared(None, "buffer", name, known)
+        for name in (r.full, r.empty):
+            if name is not None:
+                yield from _declared(None, "barrier", name, known)
+    for x in (*k.maps, *k.params):
+        if x.tensor is not None:
+            yield from _declared(None, "tensor", x.tensor, known)
+    for role in k.roles:
+        values = {v.name for v in k.values if v.role == role.name}
+        for s in walk(role.steps):
+            yield from _step_names(s, known, values)
+
+
+def _declared(step: Step | None, kind: str, name: str, known: dict[str, set[str]]) -> Iterator[Found]:
+    if name not in known[kind]:
+        yield step, f"there is no {kind} `{name}`"
+
+
+def _step_names(s: Step, known: dict[str, set[str]], values: set[str]) -> Iterator[Found]:
+    for part in (s, *(v for f in fields(s) if isinstance(v := getattr(s, f.name), m.SmemOperand | m.Slot | m.RegOperand))):
+        for f in fields(part):
+            v = getattr(part, f.name)
+            if f.name in _KINDS and isinstance(v, str):
+                yield from _declared(s, f.name, v, known)
+            if f.name in _VALUES and isinstance(v, str) and v not in values:
+                yield s, f"there is no value `{v}` in this role"
+    for op in s.ops if isinstance(s, m.Compute) else ():
+        name = op.value if isinstance(op, m.CompleteOp) else op.dst
+        if name not in values:
+            yield s, f"there is no value `{name}` in this role"
+
+
+# ---- threads
+def _threads(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        yield from _by(role.steps, one=role.elected)
+
+
+def _by(steps: tuple[Step, ...], one: bool) -> Iterator[Found]:
+    for s in steps:
+        single = isinstance(s, ONE_THREAD) or (isinstance(s, m.Arrive) and s.by == "thread")
+        whole = isinstance(s, ALL_THREADS) or (isinstance(s, m.Arrive) and s.by == "warps")
+        if single and not one:
+            yield s, "this step is for one thread, and all threads of the warpgroup would execute it"
+        if whole and one and not isinstance(s, m.Registers):
+            yield s, "this step is for a whole warpgroup, and one thread would execute it"
+        for block in s.blocks():
+            yield from _by(block, one or isinstance(s, m.Elect))
+
+
+def _registers(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        every = [s for s in walk(role.steps) if isinstance(s, m.Registers)]
+        if role.registers is None:
+            yield from ((s, f"role `{role.name}` has no register count") for s in every)
+            continue
+        if len(every) != 1 or role.steps[0] is not every[0]:
+            yield None, f"role `{role.name}` sets its registers {len(every)} times; it does so once, first of all"
+        elif every[0].count != role.registers:
+            yield every[0], f"role `{role.name}` has {role.registers} registers"
+
+
+def _warpgroups(k: Kernel) -> Iterator[Found]:
+    taken = [w for r in k.roles for w in range(r.first, r.first + r.count)]
+    if sorted(taken) != list(range(k.threads // 128)) or k.threads % 128:
+        yield None, f"the roles take warpgroups {taken} of a CTA of {k.threads} threads"
+
+
+# ---- rings
+def _rings(k: Kernel) -> Iterator[Found]:
+    for r in k.rings:
+        for name in r.buffers:
+            b = k.buffer(name)
+            if b.ring != r.name or b.stages != r.stages:
+                yield None, f"buffer `{name}` has ring `{b.ring}` and {b.stages} stages, ring `{r.name}` has {r.stages}"
+        for name in (r.full, r.empty):
+            if name is not None and (k.barrier(name).ring != r.name or k.barrier(name).stages != r.stages):
+                yield None, f"barrier `{name}` doesn't belong to ring `{r.name}` of {r.stages} stages"
+
+
+def _slots(k: Kernel) -> Iterator[Found]:
+    """A barrier or buffer is addressed at a position in its own ring."""
+    rings = {b.name: b.ring for b in (*k.barriers, *k.buffers)}
+    for role in k.roles:
+        for s in walk(role.steps):
+            for part in (s, *(getattr(s, f) for f in ("a", "b") if isinstance(getattr(s, f, None), m.SmemOperand))):
+                slot = getattr(part, "slot", None)
+                for name in (getattr(part, f, None) for f in ("buffer", "barrier")):
+                    if slot is not None and name is not None and rings[name] != slot.ring:
+                        yield s, f"`{name}` belongs to ring `{rings[name]}`, not `{slot.ring}`"
+
+
+# ---- shapes
+def _copies(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        for s in walk(role.steps):
+            if isinstance(s, m.Tma | m.TmaStore):
+                yield from _copy(k, s)
+
+
+def _copy(k: Kernel, s: m.Tma | m.TmaStore) -> Iterator[Found]:
+    x, b = k.map(s.map), k.buffer(s.buffer)
+    panels, rest = divmod(box_elements(x), b.rows * b.panel_cols)
+    if len(s.coords) != len(x.dims) or len(x.box) != len(x.dims):
+        yield s, f"map `{x.name}` has {len(x.dims)} dimensions"
+    elif x.swizzle != b.swizzle or x.dtype != b.dtype:
+        yield s, f"map `{x.name}` moves {x.dtype} in swizzle {x.swizzle}, `{b.name}` holds {b.dtype} in swizzle {b.swizzle}"
+    elif rest or x.box[0] != b.panel_cols or s.panel + panels > b.panels:
+        yield s, f"the box of map `{x.name}` doesn't fill whole panels of `{b.name}`"
+
+
+def box_elements(x: m.TensorMap) -> int:
+    out = 1
+    for n in x.box:
+        out *= n
+    return out
+
+
+def _products(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        values = {v.name: v for v in k.values if v.role == role.name}
+        for s in walk(role.steps):
+            if isinstance(s, m.Wgmma):
+                yield from _product(k, s, values)
+
+
+def _product(k: Kernel, s: m.Wgmma, values: dict[str, m.Value]) -> Iterator[Found]:
+    acc = values[s.acc]
+    if acc.kind != "tile" or acc.cols != s.n:
+        yield s, f"`{s.acc}` is a {acc.kind} of {acc.cols} columns, the product has n {s.n}"
+    if isinstance(s.a, m.RegOperand):
+        a = values[s.a.value]
+        if a.kind != "operand" or a.cols != s.k or a.dtype != s.dtype:
+            yield s, f"`{a.name}` is a {a.kind} of {a.cols} columns of {a.dtype}, the product has k {s.k} of {s.dtype}"
+    for operand, rows in ((s.a, 64), (s.b, s.n)):
+        if isinstance(operand, m.SmemOperand):
+            b = k.buffer(operand.buffer)
+            shape = (rows, s.k) if operand.major == "K" else (s.k, rows)
+            if shape[0] > b.rows or shape[1] > b.cols or b.dtype != s.dtype:
+                yield s, f"a tile of `{b.name}`, {b.rows} x {b.cols} of {b.dtype}, is no {operand.major}-major operand of this product"
+
+
+def _values(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        values = {v.name: v for v in k.values if v.role == role.name}
+        for v in values.values():
+            other = values.get(v.over or "")
+            if v.over is not None and (other is None or (other.kind, other.cols) != (v.kind, v.cols)):
+                yield None, f"`{v.name}` of `{role.name}` can't live in the registers of `{v.over}`: another kind or size"
+        yield from _uses(role, values)
+
+
+def _uses(role: Role, values: dict[str, m.Value]) -> Iterator[Found]:
+    for s in walk(role.steps):
+        if isinstance(s, m.Pack) and (values[s.dst].kind, values[s.src].kind) != ("operand", "tile"):
+            yield s, f"`{s.dst}` must be an operand and `{s.src}` a tile"
+        if isinstance(s, m.Zero) and values[s.value].kind != "tile":
+            yield s, f"`{s.value}` is no tile"
+
+
+NAMES = Rule("every name is declared once, and where it is used", _names)
+RULES = (
+    NAMES,
+    Rule("bulk copies and their events are one thread's; what a warpgroup does together is all threads'", _threads),
+    Rule("a role with a register count sets it, once, first of all", _registers),
+    Rule("the roles share out the CTA's warpgroups", _warpgroups),
+    Rule("a ring's buffers and barriers have its stages", _rings),
+    Rule("a buffer or barrier is addressed at a position in its own ring", _slots),
+    Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
+    Rule("a product's operands and accumulator have its shape and type", _products),
+    Rule("a value is used as what it is; two names for the same registers have one kind and size", _values),
+)

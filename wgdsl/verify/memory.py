@@ -1,0 +1,62 @@
+"""Shared memory: the total against the target's limit, alignment, and that only what is declared to overlap does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..diagnostics.model import Problem
+from ..diagnostics.verify import SharedLayout, SharedMemory
+from ..roles.model import Barrier, Buffer, Kernel
+from ..targets.mbarrier import MBARRIER
+from ..targets.sm_90a import SM_90A
+
+
+def memory_problems(kernel: Kernel) -> Iterator[Problem]:
+    yield from _total(kernel)
+    yield from _layout(kernel)
+
+
+def _total(kernel: Kernel) -> Iterator[SharedMemory]:
+    total = kernel.shared_bytes + SM_90A.shared_slack
+    if total <= SM_90A.shared_limit:
+        return
+    own = [b for b in kernel.buffers if b.over is None]
+    largest = max(own, key=lambda b: b.total_bytes, default=None)
+    yield SharedMemory(
+        span=largest.span if largest else None,
+        total=total,
+        limit=SM_90A.shared_limit,
+        slack=SM_90A.shared_slack,
+        buffers=tuple((b.name, b.stages * b.parts, b.stride, b.total_bytes) for b in own),
+        barriers=sum(_size(b) for b in kernel.barriers),
+        target=kernel.target,
+    )
+
+
+def _size(b: Barrier) -> int:
+    return MBARRIER.nbytes * b.parts * b.stages
+
+
+def _layout(kernel: Kernel) -> Iterator[SharedLayout]:
+    ranges = [(b, b.offset, b.offset + b.total_bytes) for b in kernel.buffers]
+    ranges += [(b, b.offset, b.offset + _size(b)) for b in kernel.barriers]
+    for k, (a, low, high) in enumerate(ranges):
+        align = SM_90A.shared_alignment if isinstance(a, Buffer) else MBARRIER.nbytes
+        step = a.stride if isinstance(a, Buffer) else align
+        if low % align or step % align:
+            yield SharedLayout(span=_span(a), what=a.name, why=f"doesn't start on a multiple of {align} bytes")
+        if isinstance(a, Buffer) and a.stride < a.tile_bytes:
+            yield SharedLayout(span=a.span, what=a.name, why=f"has tiles of {a.tile_bytes} bytes, {a.stride} bytes apart")
+        if high > kernel.shared_bytes:
+            yield SharedLayout(span=_span(a), what=a.name, why=f"ends at {high}, the kernel asks for {kernel.shared_bytes} bytes")
+        for b, low_b, high_b in ranges[k + 1 :]:
+            if low < high_b and low_b < high and not _may_share(a, b):
+                yield SharedLayout(span=_span(a), what=a.name, why=f"overlaps `{b.name}` and isn't declared to")
+
+
+def _span(x: Buffer | Barrier):
+    return x.span if isinstance(x, Buffer) else None
+
+
+def _may_share(a: Buffer | Barrier, b: Buffer | Barrier) -> bool:
+    return isinstance(a, Buffer) and isinstance(b, Buffer) and (a.over == b.name or b.over == a.name)

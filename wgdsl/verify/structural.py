@@ -1,0 +1,49 @@
+"""check: refuse a role program whose structure can't be right, whatever its inputs.
+
+In: a role program.  Out: the same, as `Checked`. Raises WgError with every problem found (WG07xx).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..diagnostics.model import Problem, WgError
+from ..diagnostics.verify import IllFormedStep
+from ..roles.checked import Checked
+from ..roles.model import Kernel, RoleProgram
+from ..roles.rules import broken
+from ..roles.text import step_text
+from .arrivals import arrival_problems
+from .bars import bar_problems
+from .bytes import byte_problems
+from .memory import memory_problems
+from .products import product_problems
+from .registers import register_problems
+
+# Names and shapes come first: the others look things up without asking.
+COUNTS = (byte_problems, arrival_problems, register_problems, memory_problems, bar_problems, product_problems)
+
+
+def check(program: RoleProgram) -> Checked:
+    problems = [p for k in program.kernels for p in _kernel(k)]
+    if problems:
+        raise WgError(problems)
+    return Checked(program)
+
+
+def _kernel(kernel: Kernel) -> list[Problem]:
+    return list(_rules(kernel)) or [p for count in COUNTS for p in count(kernel)]
+
+
+def _rules(kernel: Kernel) -> Iterator[Problem]:
+    for rule, step, why in broken(kernel):
+        span, text = (step.span, step_text_or_name(kernel, step)) if step is not None else (None, "")
+        yield IllFormedStep(span=span, rule=rule.text, why=why, step=text)
+
+
+def step_text_or_name(kernel: Kernel, step) -> str:
+    """The step's text; its name where it names things that don't exist."""
+    try:
+        return step_text(kernel, step)
+    except StopIteration:
+        return type(step).__name__
