@@ -25,7 +25,7 @@ class Shipped:
 
     @property
     def name(self) -> str:
-        options = [k if v is True else str(v) for k, v in self.options if v is not False]
+        options = [{True: k, False: f"no_{k}"}.get(v, str(v)) for k, v in self.options]
         dims = [f"{k.lower()}{v}" for k, v in self.dims]
         return "-".join([Path(self.program).parent.name, self.schedule, self.dtype, *options, *dims])
 

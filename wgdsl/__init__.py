@@ -1,7 +1,7 @@
 """Tensor programs and GPU schedules as two plain texts; readable CUDA C++ out of them.
 
-    kernel = wgdsl.compile("attention.wg", schedule="fa3", dims={"D": 128, "E": 128}, types={"T": "bf16"})
-    out = kernel(Q=q, K=k, V=v)
+kernel = wgdsl.compile("attention.wg", schedule="fa3", dims={"D": 128, "E": 128}, types={"T": "bf16"})
+out = kernel(Q=q, K=k, V=v)
 """
 
 from __future__ import annotations

@@ -22,22 +22,28 @@ EMITS = ("ast", "graph", "stream", "roles", "cuda", "ptx", "cubin", "sass", "rep
 
 File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
 Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
-Set = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type of the program")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type of the program")
+]
 Program = Annotated[str | None, typer.Option("--program", metavar="NAME", help="which, if the file holds several")]
 Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the first there is")]
 Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="sm_90a, or auto")]
 Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write there instead")]
-Passes = Annotated[list[str], typer.Option("--print-after", metavar="PASS", help="print the form that this pass made")]
+Passes = Annotated[list[str] | None, typer.Option("--print-after", metavar="PASS", help="print the form that this pass made")]
 
 
 @app.command()
 def check(
-    files: Files, set_: Set = [], program: Program = None, schedule: Schedule = None, target: Target = "auto"  # noqa: B006
+    files: Files,
+    set_: Set = None,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
 ) -> None:
     """Look for mistakes: every program alone, and under a schedule if one is named or dims are fixed."""
     from .tools.checking import check_file
 
-    problems = [p for path in files for p in check_file(path, set_, program, schedule, target)]
+    problems = [p for path in files for p in check_file(path, set_ or [], program, schedule, target)]
     if problems:
         raise WgError(problems)
 
@@ -59,12 +65,12 @@ def fmt(
 @app.command()
 def compile(
     file: File,
-    set_: Set = [],  # noqa: B006
+    set_: Set = None,
     emit: Annotated[str, typer.Option("--emit", metavar="|".join(EMITS), help="what to print")] = "report",
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",
-    print_after: Passes = [],  # noqa: B006
+    print_after: Passes = None,
     output: Out = None,
 ) -> None:
     """Compile a program under a schedule, and print one of its forms."""
@@ -76,7 +82,7 @@ def compile(
 @app.command()
 def explain(
     file: File,
-    set_: Set = [],  # noqa: B006
+    set_: Set = None,
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",
@@ -85,13 +91,13 @@ def explain(
     """Print the role program: every step of every role, every event with its numbers."""
     from .tools.emitting import emitted
 
-    _write(emitted(_prepared(file, set_, program, schedule, target, []), "roles"), output)
+    _write(emitted(_prepared(file, set_, program, schedule, target), "roles"), output)
 
 
 @app.command()
 def run(
     file: File,
-    set_: Set = [],  # noqa: B006
+    set_: Set = None,
     dims: Annotated[str, typer.Option("--dims", metavar="B=2,M=512,...", help="the dims of this call")] = "",
     device: Annotated[str, typer.Option("--device", metavar="auto|gpu|sim|reference", help="where to run")] = "auto",
     check: Annotated[bool, typer.Option("--check", help="compare with float64 on the same inputs")] = False,
@@ -99,11 +105,13 @@ def run(
     seed: Annotated[int, typer.Option("--seed", help="of the random inputs")] = 0,
     repeats: Annotated[int, typer.Option("--repeats", help="timed launches")] = 30,
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="a GPU run is killed after that")] = 20.0,
-    cuda: Annotated[Path | None, typer.Option("--cuda", metavar="FILE", help="run this text in place of the emitted one")] = None,
+    cuda: Annotated[
+        Path | None, typer.Option("--cuda", metavar="FILE", help="run this text in place of the emitted one")
+    ] = None,
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",
-    print_after: Passes = [],  # noqa: B006
+    print_after: Passes = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.npz", help="inputs and results")] = None,
     watched: Annotated[bool, typer.Option("--watched", hidden=True)] = False,
 ) -> None:
@@ -112,7 +120,13 @@ def run(
 
     prepared = _prepared(file, set_, program, schedule, target, print_after)
     request = Request(
-        dims=dims, device=device, check=check, repeats=repeats if time else 0, seed=seed, cuda=cuda, output=output,
+        dims=dims,
+        device=device,
+        check=check,
+        repeats=repeats if time else 0,
+        seed=seed,
+        cuda=cuda,
+        output=output,
         timeout=None if watched else timeout,
     )
     lines, right = perform(*prepared, request, sys.argv[1:])
@@ -149,16 +163,21 @@ def status(
 
 
 def _prepared(
-    file: Path, set_: list[str], program: str | None, schedule: str | None, target: str, print_after: list[str]
+    file: Path,
+    set_: list[str] | None,
+    program: str | None,
+    schedule: str | None,
+    target: str,
+    print_after: list[str] | None = None,
 ) -> tuple[Any, Any]:
     from .driver import prepare
     from .settings import sort_settings
     from .tools.emitting import print_forms
 
     kernel, journal = prepare(
-        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found.program, set_)
+        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found.program, set_ or [])
     )
-    print_forms(journal, print_after)
+    print_forms(journal, print_after or [])
     return kernel, journal
 
 
@@ -212,8 +231,9 @@ def _failed(e: Exception, arguments: list[str]) -> int:
     if isinstance(e, OSError):
         typer.echo(f"error: {e}", err=True)
         return USER
-    if hasattr(e, "show"):  # a mistake in the arguments: click, or the copy of it inside typer
-        e.show()
+    show = getattr(e, "show", None)
+    if show is not None:  # a mistake in the arguments: click's exception, or the copy of it inside typer
+        show()
         return USER
     if type(e).__name__ in ("Abort", "Exit"):
         return getattr(e, "exit_code", USER)

@@ -58,9 +58,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
 
     step = journal.step
     axis, axis_span = stream_axis(found.schedule)  # before all else: a schedule for nothing shouldn't wait for the program
-    graph = step(
-        "analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims
-    )
+    graph = step("analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims)
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
     canonical = step("canonicalise", canonicalise, graph)
     streamed = step("stream", stream, canonical, axis, axis_span)
@@ -80,12 +78,12 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
 
 
 def _backends(graph: Any, checked: Any) -> dict[str, Any]:
-    def simulated(arrays: Mapping[str, Any], scalars: Mapping[str, float], dims: Mapping[str, int]) -> Mapping[str, Any]:
+    def simulated(arrays: Any, scalars: Any, dims: Mapping[str, int], seed: int | None = None) -> Mapping[str, Any]:
         from .sim import simulate
 
-        return simulate(checked, arrays, scalars, _free(graph, dims))
+        return simulate(checked, arrays, scalars, _free(graph, dims), seed=seed)
 
-    def evaluated(arrays: Mapping[str, Any], scalars: Mapping[str, float], dims: Mapping[str, int]) -> Mapping[str, Any]:
+    def evaluated(arrays: Any, scalars: Any, dims: Mapping[str, int]) -> Mapping[str, Any]:
         from .reference.evaluate import evaluate
 
         return evaluate(graph, arrays, scalars, _free(graph, dims))
@@ -170,4 +168,6 @@ def _bundled(e: Exception, journal: Journal) -> InternalError:
     facts = {"options": dict(s.options), "types": dict(s.types), "dims": dict(s.dims), "passes": list(journal.forms)}
     folder = crash.write_bundle(e, files, facts)
     what = str(e) or type(e).__name__
-    return InternalError(f"{type(e).__name__}: {what}\n  this is a defect of wgdsl; what is needed to look into it is in {folder}", str(folder))
+    return InternalError(
+        f"{type(e).__name__}: {what}\n  this is a defect of wgdsl; what is needed to look into it is in {folder}", str(folder)
+    )

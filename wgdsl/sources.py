@@ -112,7 +112,9 @@ def find_schedule(
         if target is None or row[0].target == target:
             return row
     if rows:
-        raise WgError(TargetMismatch(span=rows[0][0].span, target=str(target), schedule=rows[0][0].name, needs=rows[0][0].target))
+        raise WgError(
+            TargetMismatch(span=rows[0][0].span, target=str(target), schedule=rows[0][0].name, needs=rows[0][0].target)
+        )
     known = tuple(dict.fromkeys(s.name for s, _ in schedules_for(program, own, beside)))
     raise WgError(UnknownSchedule(name=TEXT_PATH if is_text(wanted) else str(wanted or ""), program=program, known=known))
 

@@ -1,7 +1,7 @@
 """Attention from its program and a schedule: compiled, run on this machine's GPU or in the simulator, checked, timed.
 
-    python examples/attention/run.py --demo
-    python examples/attention/run.py --schedule simple --causal --dtype f16 --shape 2,1000,1000,1,4
+python examples/attention/run.py --demo
+python examples/attention/run.py --schedule simple --causal --dtype f16 --shape 2,1000,1000,1,4
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def on_gpu(kernel: wgdsl.Kernel, given: argparse.Namespace) -> None:
     stop.synchronize()
     seconds = start.elapsed_time(stop) / 20 / 1000
     work = 4 * b * h * s * s * d * (0.5 if given.causal else 1.0)
-    print(f"b {b}, s {s}, h {h}, d {d} on {torch.cuda.get_device_name()}: {1e6 * seconds:.0f} us, {work / seconds / 1e12:.0f} TFLOP/s")
+    what = f"b {b}, s {s}, h {h}, d {d} on {torch.cuda.get_device_name()}"
+    print(f"{what}: {1e6 * seconds:.0f} us, {work / seconds / 1e12:.0f} TFLOP/s")
 
 
 def main() -> None:

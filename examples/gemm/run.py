@@ -1,6 +1,6 @@
 """A matrix product from its program and a schedule: compiled, run on this machine's GPU or in the simulator, checked, timed.
 
-    python examples/gemm/run.py --bias --shape 1000,777,512
+python examples/gemm/run.py --bias --shape 1000,777,512
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ def only(body: str, **options) -> Problem:
         ("Y[i] = Z[i + 1]", "WG0209", "i + 1", "i + 1 < M"),
         ("Y[i + 1] = Z[i]", "WG0209", "i + 1", "Y"),
         ("Y[i] = Z[i] + sum[k] X[i - 1, k] where i >= 1", "WG0209", "i - 1", "i - 1 >= 0"),
+        ("in W: f32[M + N]\n  Y[i] = sum[k] W[i + k]", "WG0207", "sum[k] W[i + k]", "index k < ..."),
         ("Y[i] = not Z[i]", "WG0211", "Z[i]", "a real number"),
         ("Y[i] = Z[i] + (i < 3)", "WG0211", "Z[i] + (i < 3)", "select"),
         ("Y[i] = Z[i < 3]", "WG0211", "i < 3", "an integer"),

@@ -178,6 +178,15 @@ def test_a_left_side_expression_becomes_the_outputs_access():
     assert out.indices == ("r", "g") and covers(graph_of(text), out)
 
 
+@pytest.mark.parametrize(
+    "left, shape, whole",
+    [("i", "M", True), ("M - 1 - i", "M", True), ("2 * i", "2 * M", False), ("i + 1", "M + 1", False), ("i", "M + 1", False)],
+)
+def test_whether_a_left_side_covers_its_array(left, shape, whole):
+    graph = graph_of(f"program p {{ dims M\n index i < M\n in Z: f32[M]\n out Y: f32[{shape}]\n Y[{left}] = Z[i] }}")
+    assert covers(graph, graph.outputs[0]) is whole
+
+
 def test_def_is_put_in_by_value_and_sees_no_index_of_its_caller():
     graph = graph_of(wrapped("def softcap(x, c) = c * tanh(x / c)\n  Y[i] = softcap(Z[i], 30.0)"))
     assert str(graph.by_name["Y.out"].value) == "(30.0 * tanh((Z[i] / 30.0)))"

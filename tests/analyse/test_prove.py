@@ -49,7 +49,9 @@ def test_true_bounds_are_proven(p):
     assert all(p.evaluate(v) >= 0 for v in points(BOX))
 
 
-@pytest.mark.parametrize("p", [i - 1, M - 2 - i, G * R - 2 - (g * R + r), M - 1 - j, N - i, i - j, N - M], ids=str)
+@pytest.mark.parametrize(
+    "p", [i - 1, M - 2 - i, G * R - 2 - (g * R + r), M - 1 - j, N - i, i - j, N - M, -floordiv(i + 1, M)], ids=str
+)
 def test_false_bounds_are_not_proven(p):
     assert not proven(p, BOX)
     assert any(p.evaluate(v) < 0 for v in points(BOX))
@@ -101,6 +103,9 @@ def test_what_is_proven_from_facts_is_true(p, f, h):
         ((floordiv(i, 4), mod(i, 4), g, r), ()),
         ((floordiv(i, 4), mod(i, 5), g, r), ("i",)),
         ((i * G + g + r * 0, N), ("r",)),
+        ((g * (R - 1) + r, i), ("g", "r")),
+        ((g * R - r, M - i), ()),
+        ((r - g * R, -2 * i), ()),
     ],
     ids=str,
 )

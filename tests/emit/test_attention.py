@@ -60,7 +60,7 @@ def test_masks_cost_one_comparison_an_element():
 // CHECK-NEXT: [[L]][half] = min({{.*}}
 // CHECK: const int half = at / 2 % 2;
 // CHECK: const int col = at / 4 * 8 + at % 2;
-// CHECK: S[at] = (col <= [[L]][half]) ? S[at] : -__int_as_float(0x7f800000);
+// CHECK: S[at] = (col <= [[L]][half]) ? S[at] : -ptx::infinity();
 """)  # fmt: skip
 
 
@@ -95,6 +95,13 @@ def test_row_values():
 // CHECK: // l = sum over the lanes of a row
 // CHECK: l[half] = ptx::quad_sum(l[half]);
 // CHECK: if (lane % 4 == 0) {
-// CHECK-NEXT: float* L_at = L + b * L_stride0 + h * L_stride1;
+// CHECK-NEXT: float* L_at = L_ptr + b * L_stride0 + h * L_stride1;
 // CHECK: if (i_row < M) L_at[i_row * L_stride2] =
 """)  # fmt: skip
+
+
+def test_too_many_registers_show():
+    """96 keys a tile need more than 160 registers of three warpgroups: every product is then waited for."""
+    c = compile_text(emit(attention(n=96, workers=3, registers=(32, 160))))
+    assert "C7512" in c.log and "0 bytes spill stores" not in c.log
+    assert c.count("WARPGROUP.DEPBAR") == c.count("HGMMA")

@@ -45,7 +45,7 @@ def test_epilogue_with_bias_and_activation():
     check(text, """
 // CHECK: // Acc = gelu(((Acc * alpha) + bias[j]))
 // CHECK: const int j_first = j_lo + first_col;
-// CHECK-NEXT: const unsigned short* bias_at = bias + j_first * bias_stride0;
+// CHECK-NEXT: const unsigned short* bias_at = bias_ptr + j_first * bias_stride0;
 // CHECK-NEXT: const int limit = N - j_first - 1;
 // CHECK: for (int pair = 0; pair < 32; ++pair) {
 // CHECK-NEXT: const int col = pair / 2 * 8 + pair % 2;

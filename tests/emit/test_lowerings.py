@@ -336,9 +336,9 @@ def test_loads():
     number = Load(tensor="ids", access=(P("i"),))
     text = clean(compute(MapOp(dst="X", expr=add(Reg(name="X"), mul(tile, number)), rows=ROWS, cols=COLS)))
     check(text, """
-// CHECK: const unsigned short* W_at = W + j_first * W_stride1;
+// CHECK: const unsigned short* W_at = W_ptr + j_first * W_stride1;
 // CHECK: W_at2[half] = W_at + i_row * W_stride0;
-// CHECK: f[half] = (i_row < M) ? (float)ids[i_row * ids_stride0] : 0.0f;
+// CHECK: f[half] = (i_row < M) ? (float)ids_ptr[i_row * ids_stride0] : 0.0f;
 // CHECK: X[at] = X[at] + (((ok[half] && (col <= limit)) ? ptx::from_f16(W_at2[half][col * W_stride1]) : 0.0f) * f[half]);
 """)  # fmt: skip
 
@@ -363,7 +363,7 @@ def test_casts_and_comparisons():
         other=Cast(dtype=BF16, arg=Reg(name="m")),
     )
     text = clean(compute(MapOp(dst="m", expr=e, rows=ROWS)))
-    check(text, "// CHECK: m[half] = (m[half] == -__int_as_float(0x7f800000)) ? 0.0f : ptx::from_bf16(ptx::to_bf16(m[half]));")
+    check(text, "// CHECK: m[half] = (m[half] == -ptx::infinity()) ? 0.0f : ptx::from_bf16(ptx::to_bf16(m[half]));")
 
 
 def test_reductions():
@@ -537,3 +537,16 @@ def test_programs_of_several_kernels():
     program = RoleProgram(program="p", schedule="s", target="sm_90a", kernels=(one, two))
     texts = emit_program(program)
     assert list(texts) == ["gemm", "second"] and texts["gemm"] == emit(one)
+
+
+def test_centring_of_what_is_no_register():
+    x = add(mul(Reg(name="X"), Scalar(name="alpha")), Load(tensor="W", access=(P("i"), P("j"))))
+    e = apply("exp2", mul(apply("sub", x, Reg(name="m")), Scalar(name="alpha")))
+    text = clean(
+        compute(MapOp(dst="Y", expr=e, rows=ROWS, cols=COLS), MapOp(dst="X", expr=Reg(name="Y"), rows=ROWS, cols=COLS))
+    )
+    check(text, """
+// CHECK: Y[at] = (X[at] * alpha) +
+// CHECK: Y[at] -= m[half];
+// CHECK: Y[at] = ptx::exp2(fmaf(Y[at], alpha, -offset[half]));
+""")  # fmt: skip

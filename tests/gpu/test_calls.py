@@ -132,7 +132,10 @@ REFUSED = {
     "f32": (lambda i: i | {"Q": i["Q"].float()}, "WG0602"),
     "gradient": (lambda i: i | {"Q": i["Q"].clone().requires_grad_()}, "WG0611"),
     "innermost stride": (lambda i: i | {"K": torch.cat([i["K"], i["K"]], -1)[..., ::2]}, "WG0607"),
-    "base": (lambda i: i | {"Q": torch.zeros(i["Q"].numel() + 1, dtype=torch.bfloat16, device="cuda")[1:].view(i["Q"].shape)}, "WG0609"),
+    "base": (
+        lambda i: i | {"Q": torch.zeros(i["Q"].numel() + 1, dtype=torch.bfloat16, device="cuda")[1:].view(i["Q"].shape)},
+        "WG0609",
+    ),
     "row pitch": (lambda i: i | {"V": torch.zeros(2, 180, 2, 65, dtype=torch.bfloat16, device="cuda")[..., :64]}, "WG0608"),
 }
 

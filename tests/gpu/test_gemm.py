@@ -20,7 +20,10 @@ SCHEDULES = ("pipelined",)
 def sizes(count: int, seed: int) -> list[tuple[int, int, int]]:
     rng = random.Random(seed)
     some = [0, 1, 2, 127, 128, 129, 255, 256, 257]
-    return [(rng.choice([*some, rng.randint(1, 900)]), rng.choice([*some, rng.randint(1, 900)]), 8 * rng.randint(0, 80)) for _ in range(count)]
+    return [
+        (rng.choice([*some, rng.randint(1, 900)]), rng.choice([*some, rng.randint(1, 900)]), 8 * rng.randint(0, 80))
+        for _ in range(count)
+    ]
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
@@ -29,6 +32,7 @@ def sizes(count: int, seed: int) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_random_sizes(record, schedule, dtype, layout, bias):
     kernel = wgdsl.compile(PROGRAM, schedule=schedule, types={"T": dtype}, options={"layout": layout, "bias": bias})
+    record.tries(kernel.cuda)
     largest, wrong = 0.0, []
     cases = sizes(26, seed=3)
     for seed, (m, n, k) in enumerate(cases):

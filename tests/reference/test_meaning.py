@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -209,6 +210,9 @@ PROGRAMS = {
     "global": "W[j] = max[i] X[i,j]\n  Y[i] = sum[j] tanh(X[i,j] - W[j]) * Z[i]",
     "hidden": "W[i] = Z[i] where Z[i] > 0.0\n  Y[i] = sum[j] W[i] * X[i,j]",
     "two domains": "A[i,j] = X[i,j] where j != i\n  C[i,j] = X[i,j] where i + j >= 2\n  Y[i] = sum[j] A[i,j] * C[i,j]",
+    "domain of a domain": "A[i] = Z[i] where i >= 1\n  C[i] = A[i] where i <= 2\n  Y[i] = sum[k] C[k] * Z[i]",
+    "else of a domain": "A[i] = Z[i] where i >= 1\n  Y[i] = A[i] where i <= 2 else 5.0",
+    "transposed": "S[i,k] = Z[i] - 2.0 * Z[k]\n  U[i,k] = S[k,i] * Z[i]\n  Y[i] = sum[k] U[i,k]",
     "else": "A[i,j] = X[i,j] where j != i else 3.0\n  Y[i] = min[j] A[i,j] - Z[i]",
     "shifted": "index j < N\n  Y[i] = sum[j] X[i, N - 1 - j] * select(j % 2 == 0, Z[i], -Z[i])",
     "both reduced": "S[i,k] = sum[j] X[i,j] * X[k,j]\n  Y[i] = sum[k] S[i,k] * relu(S[k,i]) * Z[k]",
@@ -221,7 +225,10 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("size", [(4, 3), (3, 5), (1, 1), (2, 0), (0, 2)], ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_against_the_interpreter(name, size):
+@pytest.mark.parametrize("budget", [None, 4], ids=["whole", "cut"])
+def test_against_the_interpreter(name, size, budget, monkeypatch):
+    for module in ("evaluate", "passes") if budget else ():
+        monkeypatch.setattr(sys.modules[f"wgdsl.reference.{module}"], "BUDGET", budget)
     against_interpreter(wrapped(PROGRAMS[name]), {"M": size[0], "N": size[1]})
 
 

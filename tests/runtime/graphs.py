@@ -1,4 +1,4 @@
-"""A program graph shaped like grouped attention, by hand, and a kernel object over it whose backend only notes its arguments."""
+"""A program graph shaped like grouped attention, by hand, and a kernel object whose backend only notes its arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ GROUPED = ProgramGraph(
     nodes=(
         Input(name="Q", indices=(), dtype=BF16, shape=(P("B"), P("M"), HEADS, P(16))),
         Input(name="K", indices=(), dtype=BF16, shape=(P("B"), P("N"), P("G"), P(16))),
-        Output(name="O.out", indices=(), dtype=BF16, tensor="O", shape=(P("B"), P("M"), HEADS, P(16)), access=(), value=const(0.0)),
+        Output(
+            name="O.out", indices=(), dtype=BF16, tensor="O", shape=(P("B"), P("M"), HEADS, P(16)), access=(), value=const(0.0)
+        ),
         Output(name="L.out", indices=(), dtype=F32, tensor="L", shape=(P("B"), HEADS, P("M")), access=(), value=const(0.0)),
     ),
 )

@@ -52,8 +52,8 @@ def test_sass():
 def test_a_refused_text_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("WGDSL_CRASH_DIR", str(tmp_path))
     with pytest.raises(InternalError) as e:
-        nvrtc.compile("#line 7 \"my.wg\"\nint nonsense = ;", "sm_90a", "bad.cu")
-    assert 'my.wg(7): error' in str(e.value)
+        nvrtc.compile('#line 7 "my.wg"\nint nonsense = ;', "sm_90a", "bad.cu")
+    assert "my.wg(7): error" in str(e.value)
     (kept,) = tmp_path.rglob("bad.cu")
     assert "nonsense" in kept.read_text() and str(kept) in str(e.value)
 
@@ -75,16 +75,16 @@ def test_log_of_several_kernels():
 
 def kernel_with(text: str, folder: Path) -> Kernel:
     source = Source("mine.wg", "schedule s {\n  role math : 1 warpgroup\n}\n")
-    role = Role(
-        name="math", first=0, count=1, registers=240, elected=False, steps=(), span=Span(source, 15, 38)
-    )
+    role = Role(name="math", first=0, count=1, registers=240, elected=False, steps=(), span=Span(source, 15, 38))
     kernel = RoleKernel(
         name="k", program="p", schedule="s", target="sm_90a", threads=128, roles=(role,), rings=(), buffers=(), barriers=(),
         grid=Grid(axes=(GridAxis(index="i", tile=1, blocks=Poly.of(1)),)), maps=(), tensors=(), params=(), index_extents={},
         values=(Value(name="A", role="math", kind="tile", dtype=F32, cols=256),), shared_bytes=0,
     )  # fmt: skip
     roles = RoleProgram(program="p", schedule="s", target="sm_90a", kernels=(kernel,))
-    forms = Forms(graph=GROUPED, stream=None, roles=roles, texts={"k": text}, entries={"k": "k"}, backends={}, seconds={"emit": 0.1})
+    forms = Forms(
+        graph=GROUPED, stream=None, roles=roles, texts={"k": text}, entries={"k": "k"}, backends={}, seconds={"emit": 0.1}
+    )
     return Kernel(forms, Cache(folder))
 
 

@@ -54,7 +54,6 @@ def test_an_extent_of_one_may_have_any_stride():
         (view(strides=(102400, 1024, 256, 2)), "WG0607", "`Q` has stride 2 along axis 3"),
         (view(pointer=(1 << 20) + 2), "WG0609", "`Q` starts 2 bytes past a multiple of 16"),
         (view(strides=(51200, 513, 128, 1)), "WG0608", "the stride of `Q` along axis 1 is 1026 bytes"),
-        (view(strides=(51200, 512, 0, 1)), "WG0608", "along axis 2 is 0 bytes, which must be positive"),
         (view(strides=(51200, -512, 128, 1)), "WG0608", "along axis 1 is -1024 bytes"),
     ],
 )

@@ -73,5 +73,6 @@ def _graph(program: ast.Program, context: Context, result: Result, extents: Mapp
         requires=tuple(context.requires),
         extents=extents,
         nodes=tuple(result.nodes),
+        absent=frozenset(context.absent),
         span=program.span,
     )

@@ -134,7 +134,8 @@ def _steps(order: tuple[str, ...], factors: dict[str, Poly | None], box: Box) ->
     for n in order:
         factor = factors[n]
         assert factor is not None
-        if not proven(factor - 1 - reach, dict(box), depth=0):
+        size = next((f for f in (factor, -factor) if proven(f - 1 - reach, box, depth=0)), None)
+        if size is None:
             return False
-        reach = reach + factor * (box[n] - 1)
+        reach = reach + size * (box[n] - 1)
     return True

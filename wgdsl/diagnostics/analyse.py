@@ -338,7 +338,7 @@ works:
         return ((self.first_span, f"extent `{self.first}` here"),) if self.first_span else ()
 
     def help(self) -> str:
-        return f"use two index names, or declare the smaller extent: `index {self.index} < {self.first}`"
+        return f"use two index names, or declare which extent it has: `index {self.index} < ...`"
 
 
 @dataclass(frozen=True, kw_only=True)

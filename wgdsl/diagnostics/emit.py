@@ -18,7 +18,9 @@ class CompilerWarning(UserWarning):
 @dataclass(frozen=True, kw_only=True)
 class Spills(Problem):
     code: ClassVar[str] = "WG0501"
-    doc: ClassVar[str] = "The values of a role don't fit its registers, so that some live in memory: choose smaller tiles or fewer roles."
+    doc: ClassVar[str] = (
+        "The values of a role don't fit its registers, so that some live in memory: choose smaller tiles or fewer roles."
+    )
     kernel: str
     role: str
     stores: int

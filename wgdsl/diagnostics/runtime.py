@@ -142,7 +142,9 @@ class FixedExtent(Problem):
 @dataclass(frozen=True, kw_only=True)
 class InnerStride(Problem):
     code: ClassVar[str] = "WG0607"
-    doc: ClassVar[str] = "A bulk copy (TMA) moves neighbours: the elements along the innermost axis of its box lie side by side."
+    doc: ClassVar[str] = (
+        "A bulk copy (TMA) moves neighbours: the elements along the innermost axis of its box lie side by side."
+    )
     name: str
     axis: int
     stride: int
@@ -179,7 +181,9 @@ class StrideRule(Problem):
 @dataclass(frozen=True, kw_only=True)
 class BaseRule(Problem):
     code: ClassVar[str] = "WG0609"
-    doc: ClassVar[str] = "A tensor map (TMA) starts at an address that is a multiple of 16 bytes; other accesses at one of the element."
+    doc: ClassVar[str] = (
+        "A tensor map (TMA) starts at an address that is a multiple of 16 bytes; other accesses at one of the element."
+    )
     name: str
     off: int
     multiple: int = 16
@@ -194,7 +198,9 @@ class BaseRule(Problem):
 @dataclass(frozen=True, kw_only=True)
 class OverlappingOutput(Problem):
     code: ClassVar[str] = "WG0610"
-    doc: ClassVar[str] = "Every element of an output has a place of its own: no stride of 0 along an axis of more than one element."
+    doc: ClassVar[str] = (
+        "Every element of an output has a place of its own: no stride of 0 along an axis of more than one element."
+    )
     name: str
     axis: int
 
@@ -235,7 +241,9 @@ class MissingArgument(Problem):
 @dataclass(frozen=True, kw_only=True)
 class UnknownArgument(Problem):
     code: ClassVar[str] = "WG0613"
-    doc: ClassVar[str] = "Arguments are the program's inputs, its scalars, and the dims that are in no shape; outputs go into `out`."
+    doc: ClassVar[str] = (
+        "Arguments are the program's inputs, its scalars, and the dims that are in no shape; outputs go into `out`."
+    )
     name: str
     known: tuple[str, ...]
 
@@ -368,7 +376,9 @@ class MapRefused(Problem):
 @dataclass(frozen=True, kw_only=True)
 class WrongGpu(Problem):
     code: ClassVar[str] = "WG0622"
-    doc: ClassVar[str] = "A kernel runs on the architecture it was compiled for; sm_90a code runs on compute capability 9.0 only."
+    doc: ClassVar[str] = (
+        "A kernel runs on the architecture it was compiled for; sm_90a code runs on compute capability 9.0 only."
+    )
     target: str
     device: str
     has: str
@@ -417,7 +427,9 @@ class UnknownProgram(Problem):
 @dataclass(frozen=True, kw_only=True)
 class UnknownSchedule(Problem):
     code: ClassVar[str] = "WG0651"
-    doc: ClassVar[str] = "A schedule is one of the program's file, one of the shipped ones for that program, or a `.wg` file or text."
+    doc: ClassVar[str] = (
+        "A schedule is one of the program's file, one of the shipped ones for that program, or a `.wg` file or text."
+    )
     name: str
     program: str
     known: tuple[str, ...]
@@ -434,7 +446,9 @@ class UnknownSchedule(Problem):
 @dataclass(frozen=True, kw_only=True)
 class TargetMismatch(Problem):
     code: ClassVar[str] = "WG0652"
-    doc: ClassVar[str] = "A schedule is written for one target. Targets are spelled `sm_90a`; `auto` is the GPU of this machine."
+    doc: ClassVar[str] = (
+        "A schedule is written for one target. Targets are spelled `sm_90a`; `auto` is the GPU of this machine."
+    )
     target: str
     schedule: str
     needs: str
@@ -449,7 +463,9 @@ class TargetMismatch(Problem):
 @dataclass(frozen=True, kw_only=True)
 class UnknownTarget(Problem):
     code: ClassVar[str] = "WG0653"
-    doc: ClassVar[str] = "Targets are spelled as NVIDIA spells architectures, with the `a` where their own instructions are used."
+    doc: ClassVar[str] = (
+        "Targets are spelled as NVIDIA spells architectures, with the `a` where their own instructions are used."
+    )
     target: str
     known: tuple[str, ...]
 
@@ -473,3 +489,35 @@ class UnknownSetting(Problem):
 
     def help(self) -> str:
         return _near(self.text.partition("=")[0], self.known) if self.known else "write NAME=VALUE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimsDontFit(Problem):
+    code: ClassVar[str] = "WG0655"
+    doc: ClassVar[str] = (
+        "`wgdsl run` makes inputs of the shapes that `--dims` gives: every dim that isn't fixed follows from it."
+    )
+    why: str
+    dims: tuple[str, ...]
+
+    def title(self) -> str:
+        return self.why
+
+    def help(self) -> str:
+        return "`--dims " + ",".join(f"{d}=..." for d in self.dims) + "`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditedTextRefused(Problem):
+    code: ClassVar[str] = "WG0656"
+    doc: ClassVar[str] = (
+        "`wgdsl run --cuda FILE` runs a text that you edited; NVRTC has to take it, and its kernel keeps its arguments."
+    )
+    path: str
+    log: str
+
+    def title(self) -> str:
+        return f"NVRTC refuses {self.path}"
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(line for line in self.log.splitlines() if "error" in line)[:8]

@@ -156,6 +156,9 @@ class WrongPhase(Fault):
     def notes(self) -> tuple[str, ...]:
         return (f"the barrier expects {self.count} arrivals a phase", *super().notes())
 
+    def help(self) -> str:
+        return "wait for the phase before this one, or mend the barrier's count"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TooManyArrivals(Fault):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
 from ..roles.model import CompleteOp, Compute, MapOp, Op, ReduceOp
 from .context import RoleContext
@@ -60,12 +62,12 @@ def _reduce(ctx: RoleContext, op: ReduceOp) -> None:
     ctx.out.comment(_title(op))
     target = ctx.value(op.dst)[1]
     columns = op.cols.count
-    identity = {"sum": "0.0f", "max": f"-{float_text(float('inf'))}", "min": float_text(float("inf"))}[op.op]
     # what may be counted by each lane: everything if lanes keep shares, and always for max and min
     early = op.start is not None and (op.lanes == "partial" or op.op != "sum")
     with ctx.scope.temporaries() as names, ctx.out.block():
         elements = Elements(ctx, op.rows, op.cols, names)
         start = bare(elements.text(op.start, Rank.ROW)) if op.start is not None else ""
+        identity = elements.number({"sum": 0.0, "max": -math.inf, "min": math.inf}[op.op])
         elements.half()
         body = f"acc[half] = {_combine(ctx, op.op, 'acc[half]', bare(elements.text(op.src, Rank.TILE)))};"
         elements.arrays.append("float acc[2];")
@@ -135,6 +137,7 @@ def _fused(ctx: RoleContext, op: MapOp, elements: Elements, pattern: tuple[Expr,
         )
         centre = elements.text(r, Rank.TILE)
         in_place = isinstance(x, Reg) and ctx.home(x.name) == ctx.home(op.dst)
+        elements.tile_head.clear()
         move = [] if in_place else [f"{name}[at] = {bare(elements.text(x, Rank.TILE))};"]
         elements.emit([], move, target.length)
         array = offset.removesuffix("[half]")

@@ -42,9 +42,11 @@ class KernelContext:
             if p.kind == "stride":
                 declare("stride", stride_key(p.tensor, p.axis), p.name)
             elif p.kind == "pointer":
-                declare("pointer", p.tensor or p.name, p.name)
+                declare("pointer", p.tensor or p.name, f"{p.tensor or p.name}_ptr")
+            elif p.kind == "map":
+                declare("map", p.name, f"{p.name.removesuffix('.map')}_map")
             else:
-                declare({"map": "map", "dim": "int"}.get(p.kind, "scalar"), p.name)
+                declare("int" if p.kind == "dim" else "scalar", p.name)
         for b in kernel.buffers:
             declare("buffer", b.name)
         for b in kernel.barriers:
@@ -159,7 +161,8 @@ class RoleContext:
 
     def steps(self, steps: tuple[Step, ...]) -> None:
         for s in steps:
-            self.out.step(s.span, s.note)
+            # what holds other steps leaves it to them to name the schedule's words
+            self.out.step(None if s.blocks() else s.span, s.note)
             lower(self, s)
 
     # ---- rings, buffers, barriers ----

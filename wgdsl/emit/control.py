@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..diagnostics.model import InternalError
+from ..foundation.names import identifier
 from ..program.expr import Affine, Const, Expr, Logic, Scalar
 from ..program.poly import Poly
 from ..roles.model import Advance, Elect, GridAxis, If, Items, Let, Loop, Registers
 from .context import RoleContext, grid_symbol
-from .identifiers import identifier
 from .integers import PRIMARY, SUM, Integers
 from .lowering import lowers
 from .writer import bare
@@ -48,6 +48,8 @@ def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> st
     p = p + strict
     plus = Poly(tuple((m, c) for m, c in p.terms if c > 0))
     minus = Poly(tuple((m, -c) for m, c in p.terms if c < 0))
+    if plus.constant == 0 and not strict and ints.is_natural(minus):
+        return f"{ints.text(minus, SUM)} == 0"
     if minus.constant is not None:
         return f"{ints.text(plus, SUM)} {'>' if strict else '>='} {ints.text(minus, SUM)}"
     return f"{ints.text(minus, SUM)} {'<' if strict else '<='} {ints.text(plus, SUM)}"
@@ -108,8 +110,9 @@ def let(ctx: RoleContext, step: Let) -> None:
 
 @lowers(Loop)
 def loop(ctx: RoleContext, step: Loop) -> None:
-    if step.mask:
-        ctx.out.comment(f"mask: {step.mask}")
+    if step.mask.strip("{}"):
+        ctx.out.comment(f"mask {step.mask}")
+    ctx.out.forget_step()
     start, stop = ctx.text(step.start), ctx.text(step.stop)
     natural = ctx.ints.is_natural(step.start)
     outer = ctx.ints
@@ -124,7 +127,9 @@ def loop(ctx: RoleContext, step: Loop) -> None:
 @lowers(If)
 def branch(ctx: RoleContext, step: If) -> None:
     with ctx.block(f"if ({condition(ctx, step.cond)})"):
+        ctx.out.forget_step()
         ctx.steps(step.then)
+    ctx.out.forget_step()
     if step.other:
         with ctx.block("else"):
             ctx.steps(step.other)

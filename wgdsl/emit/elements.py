@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from ..diagnostics.model import InternalError
+from ..foundation.names import identifier
 from ..program.expr import (
     Affine,
     Apply,
@@ -41,12 +42,9 @@ from ..roles.model import Axis
 from ..targets.wgmma import ACCUMULATOR, Digit
 from .context import RoleContext, stride_key
 from .control import at_least_zero
-from .identifiers import identifier
 from .integers import PRIMARY, PRODUCT, SUM, Integers
 from .scope import Temporaries
 from .writer import bare
-
-INFINITY = "__int_as_float(0x7f800000)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +81,7 @@ COL_LINE = f"const int col = {_digits(tuple(d for d in ACCUMULATOR.col if d.sour
 def float_text(value: float) -> str:
     """A number as a C++ float literal."""
     value = float(value)
-    if math.isinf(value):
-        return INFINITY if value > 0 else f"-{INFINITY}"
-    if math.isnan(value):
-        return "__int_as_float(0x7fffffff)"
+    assert math.isfinite(value), "special values have functions of their own"
     text = str(np.float32(value))
     return (text if any(c in text for c in ".e") else text + ".0") + "f"
 
@@ -223,7 +218,7 @@ class Elements:
             case Written():
                 return e.text
             case Const():
-                return ("true" if e.value else "false") if isinstance(e.value, bool) else float_text(e.value)
+                return ("true" if e.value else "false") if isinstance(e.value, bool) else self.number(e.value)
             case Scalar():
                 return self.ctx.scope.get("scalar", e.name)
             case Reg():
@@ -248,6 +243,14 @@ class Elements:
             case Apply():
                 return self._apply(e, level)
         raise InternalError(f"no C++ for the expression {e}")
+
+    def number(self, value: float) -> str:
+        """A constant as C++."""
+        if math.isnan(value):
+            return "__int_as_float(0x7fffffff)"
+        if math.isinf(value):
+            return f"{'-' if value < 0 else ''}{self.ctx.ptx('infinity')}()"
+        return float_text(value)
 
     def _apply(self, e: Apply, level: Rank) -> str:
         a = [self.text(x, level) for x in e.args]

@@ -369,6 +369,11 @@ def exp2() -> Function:
 
 
 @wrapper
+def infinity() -> Function:
+    return _function("float infinity()", ["return __int_as_float(0x7f800000);"])
+
+
+@wrapper
 def rcp_fast() -> Function:
     return _convert("rcp_fast", "float", "f", "rcp.approx.ftz.f32 {}, {};", ("f", "float", "a"))
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..diagnostics.model import InternalError
-from .identifiers import identifier
+from ..foundation.names import identifier
 
 # What the emitted text itself uses. The PTX wrappers need no entry: they live in `namespace ptx`.
 OWN = frozenset(
     """ptx TMap shared_raw smem threadIdx blockIdx gridDim thread lane warpgroup row at half col k q pair panel item total
-    acc min max fabsf fmaxf fminf fmaf logf log2f tanhf erff powf rsqrtf main""".split()  # noqa: SIM905
+    acc min max fabsf fmaxf fminf fmaf logf log2f tanhf erff powf rsqrtf from main""".split()  # noqa: SIM905
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics.model import InternalError
 from ..foundation.dtypes import DType
+from ..foundation.names import identifier
 from ..program.expr import conjunction
 from ..program.poly import Poly, maximum, minimum
 from ..roles.model import Buffer, ClearRows, CopyOut, StoreGlobal, StoreShared
@@ -11,7 +12,6 @@ from ..targets.swizzle import CHUNK, SWIZZLES
 from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .elements import Elements, Rank
-from .identifiers import identifier
 from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .writer import bare
@@ -163,7 +163,7 @@ def copy_out(ctx: RoleContext, step: CopyOut) -> None:
             ctx.out.line(f"const int {line} = at / {buffer.cols}, {column} = at % {buffer.cols};")
             for axis, place in ((step.rows, line), (step.cols, column)):
                 ctx.out.line(f"const int {ints.symbols[axis.index]} = {ctx.text(axis.origin, SUM)} + {place};")
-            value = f"{ctx.ptx(load)}({tile} + {_offset(ctx, buffer, line, column)})"
+            value = f"{ctx.ptx(load)}(from)"
             if buffer.dtype.name == "f32":
                 value = f"__uint_as_float({value})"
             bounds = [
@@ -175,6 +175,7 @@ def copy_out(ctx: RoleContext, step: CopyOut) -> None:
                 f"{ints.text(p, PRODUCT)} * {ctx.scope.get('stride', stride_key(step.tensor, k))}"
                 for k, p in enumerate(step.access)
             )
+            ctx.out.line(f"const unsigned from = {tile} + {_offset(ctx, buffer, line, column)};")
             ctx.out.line(f"if ({' && '.join(bounds)}) {pointer}[{address}] = {value};")
 
 

@@ -123,7 +123,7 @@ class Writer:
             if self.lines:
                 self.rows.append(f'#line {span.line} "{ascii_text(span.source.path).replace(chr(34), "?")}"')
             self.comment(first_line(span))
-        if note:
+        if note and (span is None or note != first_line(span)):
             self.comment(note)
 
     def forget_step(self) -> None:

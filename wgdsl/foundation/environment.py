@@ -1,8 +1,8 @@
 """The only module that reads environment variables.
 
-    WGDSL_CACHE_DIR   where compiled kernels are kept
-    XDG_CACHE_HOME    the folder above it, if that isn't set
-    WGDSL_CRASH_DIR   where crash bundles and refused CUDA texts go (default: the system's temporary folder)
+WGDSL_CACHE_DIR   where compiled kernels are kept
+XDG_CACHE_HOME    the folder above it, if that isn't set
+WGDSL_CRASH_DIR   where crash bundles and refused CUDA texts go (default: the system's temporary folder)
 """
 
 from __future__ import annotations

@@ -139,6 +139,7 @@ class ProgramGraph:
     requires: tuple[Expr, ...] = ()
     extents: Mapping[str, Poly] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
+    absent: frozenset[str] = frozenset()  # arguments that a false `when` removed
     aliases: Mapping[str, str] = field(default_factory=dict)  # a statement's name -> the node that now stands for it
     span: Span | None = field(default=None, compare=False, repr=False)
 

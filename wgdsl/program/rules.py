@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import permutations
+from math import prod
 
 from ..diagnostics.model import InternalError
 from .expr import Affine, Apply, Cmp, Const, Expr, IndexValue, Load, Logic, Select, indices_of, rewrite, walk
@@ -35,32 +35,14 @@ def map_polys(e: Expr, fn: Callable[[Poly], Poly]) -> Expr:
 
 
 def covers(graph: ProgramGraph, output: Output) -> bool:
-    """Whether the output's access map is a bijection onto its array: every axis a bare index, or mixed radix (`g * R + r`).
+    """Whether the output's access map reaches every element of its array.
 
-    If it isn't, elements outside the image and outside the value's domain stay untouched (rule A5); if it is, those
-    outside the domain become `otherwise`.
+    analyse has proven that it is injective and in range, so this is a matter of counting. If it doesn't, elements outside
+    its image and outside the value's domain stay untouched (rule A5); if it does, those outside the domain become
+    `otherwise`.
     """
-    seen: set[str] = set()
-    for p, extent in zip(output.access, output.shape, strict=True):
-        inside = [i for i in output.indices if i in p.symbols()]
-        if seen & set(inside) or p.without(inside).terms or not _full_radix(p, inside, extent, graph):
-            return False
-        seen.update(inside)
-    return seen == set(output.indices)
-
-
-def _full_radix(p: Poly, inside: list[str], extent: Poly, graph: ProgramGraph) -> bool:
-    return any(_radix_reach(p, order, graph) == extent for order in permutations(inside))
-
-
-def _radix_reach(p: Poly, order: tuple[str, ...], graph: ProgramGraph) -> Poly | None:
-    """The number of values of p if its coefficients are 1, e0, e0 * e1, ... in this order of its indices; else None."""
-    reach = Poly.of(1)
-    for i in order:
-        if p.coefficient(i) != reach:
-            return None
-        reach = reach * graph.extents[i]
-    return reach
+    written = prod((graph.extents[i] for i in output.indices), start=Poly.of(1))
+    return written == prod(output.shape, start=Poly.of(1))
 
 
 # ---- legality --------------------------------------------------------------------------------------------------------

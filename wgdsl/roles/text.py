@@ -288,7 +288,7 @@ class _Printer:
 
     @head.register
     def _(self, s: Loop) -> str:
-        return f"loop {s.var} {s.start} .. {s.stop - 1}{f' mask {{{s.mask}}}' if s.mask else ''}"
+        return f"loop {s.var} {s.start} .. {s.stop - 1}{f' mask {s.mask}' if s.mask else ''}"
 
     @head.register
     def _(self, s: If) -> str:

@@ -38,7 +38,7 @@ from .verdict import complaints_of
 
 PLANS, SHAPES = 512, 1024  # launches and bindings that a kernel remembers
 
-Backend = Callable[[Mapping[str, Any], Mapping[str, float], Mapping[str, int]], Mapping[str, Any]]
+Backend = Callable[..., Mapping[str, Any]]  # (arrays, scalars, dims)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +165,9 @@ class Kernel:
         self._run(given, views, first.framework if first else "")
         return self._result(outputs)
 
-    def simulate(self, *args: Any, out: Any = None, **named: Any) -> Any:
-        """Run the role program in the simulator; results are NumPy arrays."""
-        return self._elsewhere("sim", args, named, out)
+    def simulate(self, *args: Any, out: Any = None, seed: int | None = None, **named: Any) -> Any:
+        """Run the role program in the simulator; results are NumPy arrays. `seed`: take turns in another order."""
+        return self._elsewhere("sim", args, named, out, seed=seed)
 
     def _outputs(self, given: Given, views: dict[str, ArrayView]) -> dict[str, Any]:
         """The arrays to write into, allocated if need be; their views are added to `views`."""
@@ -262,7 +262,7 @@ class Kernel:
                 raise WgError(NotAnArray(name=name, got=f"of {seen[name].framework}, where results are NumPy arrays"))
         return seen
 
-    def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> Any:
+    def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any, **more: Any) -> Any:
         """One of the backends on NumPy arrays."""
         if device not in self.forms.backends:
             raise ValueError(f"device is {device!r}; there are gpu, {', '.join(self.forms.backends)}")
@@ -271,7 +271,7 @@ class Kernel:
         seen = self._host_views(inputs, given.outputs)
         self.interface.check(seen)
         bound = self._bind(given, seen)
-        results = self.forms.backends[device](inputs, bound.scalars, bound.dims)
+        results = self.forms.backends[device](inputs, bound.scalars, bound.dims, **more)
         for name, array in given.outputs.items():
             array[...] = results[name]
         return self._result({**results, **given.outputs})

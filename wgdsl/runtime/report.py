@@ -66,7 +66,8 @@ def _kernel(kernel: Kernel, binary: Compiled, problems: tuple[Problem, ...]) -> 
     yield f"  grid      {kind}; items: {axes}"
     yield f"  threads   {kernel.threads}"
     for r in binary.kernels:
-        yield f"  compiled  {r.registers} registers at launch, {r.stack} bytes of stack, {r.spill_stores} + {r.spill_loads} spilled"
+        spilled = f"{r.spill_stores} + {r.spill_loads} spilled"
+        yield f"  compiled  {r.registers} registers at launch, {r.stack} bytes of stack, {spilled}"
     for p in problems:
         yield f"  {p.code}: {p.title()}"
     yield from _shared(kernel)
@@ -84,7 +85,9 @@ def _shared(kernel: Kernel) -> Iterator[str]:
         size = f"over {b.over}" if b.over else str(b.total_bytes)
         rows.append((b.name, f"{b.rows} x {b.cols} {b.dtype}", str(b.parts), str(b.stages), size, str(b.offset)))
     count = sum(b.parts * b.stages for b in kernel.barriers)
-    rows.append(("mbarriers", "", "", str(count), str(count * MBARRIER), str(min((b.offset for b in kernel.barriers), default=0))))
+    rows.append(
+        ("mbarriers", "", "", str(count), str(count * MBARRIER), str(min((b.offset for b in kernel.barriers), default=0)))
+    )
     yield from _table(rows)
 
 
@@ -139,6 +142,6 @@ def _times(seconds: Mapping[str, float], binaries: Mapping[str, Compiled]) -> It
     total, nvrtc = sum(seconds.values()), seconds["nvrtc"]
     cached = " (from the cache: when it was compiled)" if all(b.cached for b in binaries.values()) else ""
     version = next(iter(binaries.values())).nvrtc
-    share = 100 * nvrtc / total if total else 0
-    yield f"time: {1000 * (total - nvrtc):.0f} ms to the CUDA text, {1000 * nvrtc:.0f} ms in NVRTC {version}{cached}, {share:.0f} %"
+    share = f"{100 * nvrtc / total if total else 0:.0f} %"
+    yield f"time: {1000 * (total - nvrtc):.0f} ms to the CUDA text, {1000 * nvrtc:.0f} ms in NVRTC {version}{cached}, {share}"
     yield "  " + ", ".join(f"{name} {1000 * t:.1f} ms" for name, t in seconds.items())

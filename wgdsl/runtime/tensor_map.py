@@ -18,7 +18,15 @@ from ..targets.tma import TMA
 from .arrays import ArrayView
 from .cuda import CudaError, checked, driver
 
-_TYPES = {"f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "e4m3": "UINT8", "e5m2": "UINT8", "i32": "INT32", "i64": "INT64"}
+_TYPES = {
+    "f32": "FLOAT32",
+    "f16": "FLOAT16",
+    "bf16": "BFLOAT16",
+    "e4m3": "UINT8",
+    "e5m2": "UINT8",
+    "i32": "INT32",
+    "i64": "INT64",
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,10 @@ class Geometry:
 
 
 def map_problem(m: TensorMap, view: ArrayView) -> Problem | None:
-    """Why the copy engine can't reach this array; None if it can. An axis of one element may have any stride."""
+    """Why the copy engine can't reach this array; None if it can. An axis of one element may have any stride.
+
+    Whether a stride may be 0 (a broadcast axis) is for the driver to say.
+    """
     if 0 in view.shape:
         return None
     size, inner = m.dtype.nbytes, m.dims[0].axis
@@ -43,7 +54,7 @@ def map_problem(m: TensorMap, view: ArrayView) -> Problem | None:
         return BaseRule(name=m.tensor, off=view.pointer % TMA.global_alignment, multiple=TMA.global_alignment)
     for axis in sorted({d.axis for d in m.dims[1:]} - {inner}):
         nbytes = view.strides[axis] * size
-        if view.shape[axis] > 1 and (nbytes % TMA.stride_multiple or not 0 < nbytes < TMA.stride):
+        if view.shape[axis] > 1 and (nbytes % TMA.stride_multiple or not 0 <= nbytes < TMA.stride):
             return StrideRule(name=m.tensor, axis=axis, nbytes=nbytes)
     return None
 
@@ -79,7 +90,10 @@ def encode(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Any:
     try:
         return _encoded(shape, view.pointer)
     except CudaError as e:
-        what = f"extents {list(shape.extents)}, strides {list(shape.strides)} bytes, box {list(shape.box)}, swizzle {shape.swizzle}"
+        for d in m.dims[1:]:
+            if view.strides[d.axis] == 0 and view.shape[d.axis] > 1:
+                raise WgError(StrideRule(name=m.tensor, axis=d.axis, nbytes=0)) from e
+        what = f"extents {list(shape.extents)}, strides {list(shape.strides)} bytes, box {list(shape.box)}, swizzle {m.swizzle}"
         raise WgError(MapRefused(name=m.tensor, code_name=e.code, what=what)) from e
 
 

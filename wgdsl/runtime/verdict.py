@@ -27,7 +27,9 @@ def _problems(kernel: Kernel, r: Resources) -> list[Problem]:
         registers = role.registers or r.registers if role else r.registers
         name = role.name if role else ""
         span = role.span if role else None
-        spill = Spills(kernel=kernel.name, role=name, stores=r.spill_stores, loads=r.spill_loads, registers=registers, span=span)
+        spill = Spills(
+            kernel=kernel.name, role=name, stores=r.spill_stores, loads=r.spill_loads, registers=registers, span=span
+        )
         found.append(spill)
     elif r.stack:
         found.append(StackFrame(kernel=kernel.name, nbytes=r.stack))

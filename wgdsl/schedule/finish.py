@@ -46,7 +46,7 @@ class MathSync(RoleSync):
         if self.state.flight:
             g = self.state.flight[-1]
             raise WgError(StillInFlight(span=s.span, product=g.product, touched="finish", issued=g.span))
-        outputs = [self.output(t) for t in s.targets]
+        outputs = [self.output(t) for t in s.targets if name_of(t) not in self.plan.graph.absent]
         staged = self.staged(s, outputs)
         states = {x.tensor for o in outputs for x in loads(o.value)}
         ops: list[Op] = [c for n in self.streamed.order if n in states and (c := self.complete(n)) is not None]

@@ -264,6 +264,8 @@ class _Planner:
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
+            if d.tensor in self.graph.absent:
+                continue
             if d.kind != "smem" or d.engine != "tma":
                 what = f"`{d.kind} ... {('by ' + d.engine) if d.engine else ''}`".replace(" `", "`")
                 if d.engine in ("cp_async",):

@@ -18,8 +18,8 @@ import numpy as np
 from ..diagnostics.model import WgError
 from ..diagnostics.sim import Deadlock, Endless, Fault, IllFormed, Unfinished, Waiting, WrongBytes, WrongPhase
 from ..program.poly import Poly
-from ..roles.model import Kernel, Role, Slot, Step
-from ..roles.text import step_text
+from ..roles.model import Kernel, Op, Role, Slot, Step
+from ..roles.text import op_text, step_text
 from ..targets.registers import launch_registers
 from .barriers import Knowledge, MBarrier, NamedBarrier
 from .integers import Integer, value_of
@@ -108,7 +108,7 @@ class Agent:
         self.held = launch_registers(cta.world.kernel.threads)
         self.item: Item | None = None
         self.step: Step | None = None
-        self.detail = ""  # the operation within the step
+        self.op: Op | None = None  # the operation within the step
         self.blocked: Blocked | None = None
 
     # ---- running
@@ -141,9 +141,10 @@ class Agent:
     def fault(self, kind: type[Fault], *, step: Step | None = None, **data) -> WgError:
         """The error to raise for what went wrong in the current (or another) step."""
         at = step or self.step
-        text = (self.detail or self.text(at)) if at is self.step and at is not None else self.text(at) if at is not None else ""
+        assert at is not None
+        text = op_text(self.op) if self.op is not None and step is None else self.text(at)
         item = str(self.item) if self.item is not None else ""
-        return WgError(kind(span=at.span if at is not None else None, agent=self.name, step=text, item=item, **data))
+        return WgError(kind(span=at.span, agent=self.name, step=text, item=item, **data))
 
     # ---- lookups
     def integer(self, p: Poly) -> int:

@@ -21,7 +21,6 @@ from ..diagnostics.sim import (
     WrongPhase,
 )
 from ..roles import model as m
-from ..roles.text import op_text
 from ..targets.registers import WARPGROUP
 from .barriers import Knowledge, MBarrier, NamedBarrier
 from .cta import THREAD, WHOLE, Agent, Blocked, Copy, Run
@@ -29,6 +28,8 @@ from .elementwise import Scope, indices, run
 from .integers import holds, value_of
 from .registers import QUAD, ROWS, Product
 from .tensors import Box, box_of, gather, rounded
+
+ONE_THREAD = 1 << 18  # multiplications up to which OpenBLAS uses one thread
 
 MEANING: dict[type[m.Step], Callable[[Agent, m.Step], Run | None]] = {}
 
@@ -261,11 +262,19 @@ def wgmma(a: Agent, s: m.Wgmma) -> None:
     right, accesses = _operand(a, s, s.b, s.n)
     reads += accesses
     _fits(a, s, s.acc, s.dtype, acc.value.cols == s.n)
-    product = np.matmul(left, right.T)
+    product = multiply(left, right)
     acc.data = product if fresh else acc.data + product
     p = Product(step=s, acc=acc, operand=operand, reads=reads)
     a.registers.start(p)
     a.open_products.append(p)
+
+
+def multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """left [64, k] times right [n, k] transposed, in pieces small enough for BLAS to stay on one thread: it is faster so."""
+    rows = ROWS
+    while rows > 1 and rows * right.size > ONE_THREAD:
+        rows //= 2
+    return np.matmul(left.reshape(ROWS // rows, rows, -1), right.T).reshape(ROWS, -1)
 
 
 def _fits(a: Agent, s: m.Wgmma, name: str, dtype, shape: bool) -> None:
@@ -366,9 +375,9 @@ def _bar(a: Agent, s: m.BarSync | m.BarArrive, waits: bool) -> tuple[NeedsGenera
 def compute(a: Agent, s: m.Compute) -> None:
     a.need(WHOLE)
     for op in s.ops:
-        a.detail = op_text(op)
+        a.op = op
         run(a, op)
-    a.detail = ""
+    a.op = None
 
 
 @means(m.Pack)

@@ -50,7 +50,7 @@ class Tensor:
         inside: np.ndarray = np.bool_(True)
         for i, n in zip(access, self.shape, strict=True):
             inside = inside & ((np.asarray(i) >= 0) & (np.asarray(i) < n))
-        return inside, tuple(np.clip(i, 0, max(n - 1, 0)) for i, n in zip(access, self.shape, strict=True))
+        return inside, tuple(np.minimum(np.maximum(i, 0), max(n - 1, 0)) for i, n in zip(access, self.shape, strict=True))
 
     def outside(self, access: Sequence[Integer], where: np.ndarray) -> tuple[int, ...] | None:
         """An element that is addressed outside the shape, if there is one."""

@@ -179,6 +179,6 @@ def _hint(p: Place, at: int, word: Word, accepted: frozenset[str]) -> str:
         return "`else` follows `where`; a choice of values is `select(c, a, b)`"
     if word.text == "/" and p.words[at - 1].text == "/":
         return "a comment begins with `#`; `/` of whole numbers rounds down"
-    if word.type in ("NAME", "PART", "NUMBER") and {"+", "*"} <= accepted:
+    if word.type in ("NAME", "PART", "NUMBER", "REDUCER", "NOT", "TRUE", "FALSE") and {"+", "*"} <= accepted:
         return "is an operator missing before it?"
     return ""

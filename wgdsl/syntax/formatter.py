@@ -20,6 +20,7 @@ from .lexer import Word
 from .parser import parse, parse_words
 
 _WIDTH = 100  # of a one-line block
+_NARROW = 60  # wider lines don't move the column of comments
 _INDENT, _CONTINUED = 2, 4
 _PADDED = frozenset("OPTION DIMS TYPE IN OUT TILE FUSE STREAM GRID".split())  # keywords filled up to six characters
 _SHAPES = frozenset("IN OUT SMEM REGS".split())  # items whose `[a, b]` keeps its spaces
@@ -201,7 +202,7 @@ class _Writer:
         self.depth -= closes
         if n in layout.fresh:
             self.start(word.span, 0, blank=not closes).text = layout.shown(n)
-        elif word.span.line > self.source_line or self.out[-1].comment:
+        elif (word.span.line > self.source_line and n not in layout.block) or self.out[-1].comment:
             self.out[-1].whole = False
             line = self.start(word.span, _CONTINUED, blank=False)
             line.text, line.whole = layout.shown(n), False
@@ -230,8 +231,9 @@ def _aligned(lines: list[_Line]) -> Iterator[str]:
             _align_cell([line for line in run if len(line.cells) > cell], cell)
     for run in _runs(lines, lambda line, _: bool(line.text)):
         commented = [line for line in run if line.comment]
+        column = max((line.width for line in commented if line.width <= _NARROW), default=0) + 2
         for line in commented:
-            line.column = max(other.width for other in commented) + 2
+            line.column = max(column, line.width + 2)
     for line in lines:
         if line.blank:
             yield ""

@@ -117,7 +117,7 @@ class _Run:
             return self.tables.terminals.get(word.text, word.type)
         text, following = word.text, self.words[at + 1].text if at + 1 < len(self.words) else ""
         if text in RESERVED:
-            return self.reserved(word, following)
+            return self.reserved(at, following)
         keyword = self.tables.terminals.get(text)
         if keyword is not None and self.opens_file_item(at):
             return keyword
@@ -127,16 +127,23 @@ class _Run:
             return "NAME"
         return keyword
 
-    def reserved(self, word: Word, following: str) -> str:
-        text = word.text
-        if text in REDUCTIONS and following == "[" and self.takes("REDUCER"):
-            return "REDUCER"
-        if text not in REDUCTIONS and (self.takes(self.tables.terminals[text]) or not self.takes("NAME")):
-            return self.tables.terminals[text]
-        if self.takes("NAME") and not (text in CALLABLE and following == "("):
-            use = f"{text}[j] x" if text in REDUCTIONS else ""
-            self.add(ReservedWord(span=word.span, word=text, use=use))
+    def reserved(self, at: int, following: str) -> str:
+        """A reserved word: what it is, or a name that it can't be."""
+        word, text = self.words[at], self.words[at].text
+        own = "REDUCER" if text in REDUCTIONS else self.tables.terminals[text]
+        if self.takes(own) and (own != "REDUCER" or following == "["):
+            return own
+        if text in CALLABLE and following == "(":
+            return "NAME"
+        if not self.takes("NAME") or (self.may_begin_item() and not self.first_on_line(at)):
+            return own
+        use = f"{text}[j] x" if own == "REDUCER" else ""
+        self.add(ReservedWord(span=word.span, word=text, use=use))
         return "NAME"
+
+    def may_begin_item(self) -> bool:
+        """Quick, and at times True in vain."""
+        return not self.states[self.machine.state_stack[-1]].keys().isdisjoint(_STARTERS)
 
     def takes(self, terminal: str) -> bool:
         return can_shift(self.states, self.machine.state_stack, terminal)

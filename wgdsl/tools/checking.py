@@ -20,7 +20,9 @@ def check_file(path: Path, settings: list[str], program: str | None, schedule: s
     try:
         file = parse_source(load(path))
         if schedule is not None or settings:
-            prepare(path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f.program, settings))
+            prepare(
+                path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f.program, settings)
+            )
             return []
     except WgError as e:
         return list(e.problems)

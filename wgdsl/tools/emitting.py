@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import UnknownSetting

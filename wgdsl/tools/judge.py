@@ -34,7 +34,8 @@ class Verdict:
 
     def __str__(self) -> str:
         state = "right" if self.right else "WRONG"
-        return f"{self.output}: {state}, error {self.error:.3g}, bar {self.bar:.3g} (largest value {self.largest:.3g}, {self.elements} elements)"
+        size = f"largest value {self.largest:.3g}, {self.elements} elements"
+        return f"{self.output}: {state}, error {self.error:.3g}, bar {self.bar:.3g} ({size})"
 
 
 def judge(

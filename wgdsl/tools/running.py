@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics.model import EnvironmentFault, WgError
-from ..diagnostics.runtime import UnknownSetting
+from ..diagnostics.runtime import DimsDontFit, EditedTextRefused, UnknownSetting
 from ..driver import Journal, guarded
 from ..foundation.dtypes import DType
 from ..reference.random import random_inputs
 from ..runtime import cuda
 from ..runtime.bind import Bound, call_dims, shape_of
 from ..runtime.kernel import Kernel
+from ..runtime.nvrtc import Refused
 from ..runtime.timing import time_kernel
 from ..settings import numbers
 from .judge import Verdict, judge
@@ -51,7 +52,7 @@ def choose_device(wanted: str) -> str:
 
 def run(kernel: Kernel, dims: Mapping[str, int], *, device: str, seed: int = 0, check: bool = False, repeats: int = 0) -> Run:
     """Run once, outputs filled with NaN before; then check and time."""
-    inputs = random_inputs(kernel.graph, dims, seed)
+    inputs = _inputs(kernel, dims, seed)
     given = kernel.interface.sort((), {**inputs, **_parameters(kernel, dims)}, None)
     bound = kernel.bound(given)
     outputs = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
@@ -61,6 +62,17 @@ def run(kernel: Kernel, dims: Mapping[str, int], *, device: str, seed: int = 0, 
     return Run(device=device, inputs=inputs, results=outputs, bound=bound, verdicts=tuple(verdicts), seconds=tuple(seconds))
 
 
+def _inputs(kernel: Kernel, dims: Mapping[str, int], seed: int) -> dict[str, np.ndarray]:
+    known = (*kernel.graph.dims, *kernel.graph.derived, *kernel.graph.fixed)
+    for name in dims:
+        if name not in known:
+            raise WgError(UnknownSetting(text=name, known=known, why=f"the program has no dim `{name}`"))
+    try:
+        return random_inputs(kernel.graph, dims, seed)
+    except ValueError as e:
+        raise WgError(DimsDontFit(why=str(e), dims=kernel.graph.dims)) from None
+
+
 def _parameters(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
     """Dims that the call has to be told."""
     return {name: dims[name] for name in call_dims(kernel.graph) if name in dims}
@@ -68,7 +80,7 @@ def _parameters(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
 
 def unwritten(shape: tuple[int, ...], dtype: DType) -> Any:
     """An output that shows which of its elements nobody wrote."""
-    return np.full(shape, np.nan if dtype.kind == "float" else np.iinfo(dtype.numpy()).min, dtype.numpy())
+    return np.full(shape, np.nan if dtype.kind == "float" else -(2**31) * (dtype.kind == "int"), dtype.numpy())
 
 
 def summary(run: Run) -> list[str]:
@@ -107,26 +119,41 @@ class Request:
 def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[str]) -> tuple[list[str], bool]:
     """Lines to print, and whether the results are right. A run on the GPU goes to a watched process."""
     device = choose_device(request.device)
+    if request.cuda is not None:
+        kernel = with_text(kernel, request.cuda.read_text("utf-8"))
     if device == "gpu":
         cuda.driver()
-    elif request.repeats:
-        raise EnvironmentFault("times are taken on a GPU", cuda.CURE)
-    with guarded(journal):
-        if request.cuda is not None:
-            kernel = with_text(kernel, request.cuda.read_text("utf-8"))
-        if device == "gpu":
-            kernel.build()
-        if device == "gpu" and request.timeout is not None:
+        _build(kernel, journal, request.cuda)
+        if request.timeout is not None:
             return [], watched([*arguments, "--watched"], request.timeout) == 0
-        done = run(kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats)
+    elif request.repeats or request.cuda is not None:
+        raise EnvironmentFault("times are taken, and CUDA texts run, on a GPU only", cuda.CURE)
+    with guarded(journal):
+        done = run(
+            kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats
+        )
     if request.output is not None:
-        np.savez(request.output, **done.inputs, **done.results)
+        arrays: dict[str, Any] = {**done.inputs, **done.results}
+        np.savez(request.output, **arrays)
     return summary(done), done.right
+
+
+def _build(kernel: Kernel, journal: Journal, edited: Path | None) -> None:
+    """Compile before the clock of the watched process runs. A text that the user edited is his."""
+    try:
+        with guarded(journal):
+            kernel.build()
+    except Refused as e:
+        if edited is None:
+            raise
+        raise WgError(EditedTextRefused(path=str(edited), log=e.log)) from None
 
 
 def with_text(kernel: Kernel, text: str) -> Kernel:
     """The same kernel with a CUDA text that somebody edited."""
     names = list(kernel.forms.texts)
     if len(names) != 1:
-        raise WgError(UnknownSetting(text="--cuda", why=f"--cuda replaces one text, but this schedule has {len(names)} kernels"))
+        raise WgError(
+            UnknownSetting(text="--cuda", why=f"--cuda replaces one text, but this schedule has {len(names)} kernels")
+        )
     return Kernel(replace(kernel.forms, texts={names[0]: text}))

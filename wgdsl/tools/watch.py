@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from ..diagnostics.model import InternalError
 
+MODULE = ["-m", "wgdsl"]
+
 
 class Hung(InternalError):
     """The child was killed at its limit."""
@@ -18,7 +20,7 @@ class Hung(InternalError):
 
 def watched(arguments: Sequence[str], seconds: float) -> int:
     """Run `python -m wgdsl ARGUMENTS` for at most `seconds`; its output goes where ours does."""
-    child = subprocess.Popen([sys.executable, "-m", "wgdsl", *arguments])
+    child = subprocess.Popen([sys.executable, *MODULE, *arguments])
     try:
         return child.wait(timeout=seconds)
     except subprocess.TimeoutExpired:

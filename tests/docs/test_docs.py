@@ -1,0 +1,98 @@
+"""What the documents show is what the compiler takes: every `wg` block is read, and those that make a kernel are compiled."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import wgdsl
+from wgdsl.cli import main
+from wgdsl.foundation.source import Source
+from wgdsl.syntax.parser import parse
+from wgdsl.tools.running import run
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FRAMES = {
+    "": "{}",
+    "placement": "wg 1\nschedule s for p on sm_90a {{\n{}\n}}\n",
+    "steps": "wg 1\nschedule s for p on sm_90a {{ math {{\n{}\n}} }}\n",
+}
+LOADS = {
+    "S[j]": "fill Qs  for j { fill Ks[j]  fill Vs[j] }",
+    "S[j+1]": "fill Qs.0  for j { fill Ks[j+1]  once { fill Qs.rest }  fill Vs[j] }",
+}
+
+
+def blocks(page: Path, language: str = "wg") -> list[tuple[str, str]]:
+    """(words after the language, text) of every fenced block of a page."""
+    return re.findall(rf"^```{language} ?(.*)\n((?:.*\n)*?)```$", page.read_text("utf-8"), re.MULTILINE)
+
+
+EVERY = [(page.name, kind, text) for page in PAGES for kind, text in blocks(page)]
+
+
+@pytest.mark.parametrize("page, kind, text", EVERY)
+def test_every_block_is_read(page, kind, text):
+    parse(Source(page, FRAMES[kind].format(text)))
+
+
+def test_the_program_of_one_page_runs_under_the_schedule_of_the_other():
+    program, schedule = (blocks(ROOT / "docs" / name)[0][1] for name in ("language.md", "schedule.md"))
+    kernel = wgdsl.compile(program, schedule=schedule, dims={"D": 64}, options={"causal": True}, build=False)
+    assert run(kernel, {"M": 70, "N": 150}, device="sim", check=True).right
+
+
+@pytest.mark.parametrize("steps", [text for _, kind, text in EVERY if kind == "steps"])
+def test_each_list_of_steps_makes_a_kernel(steps):
+    shipped = (ROOT / "schedules" / "hopper" / "attention_fa3.wg").read_text("utf-8")
+    load = LOADS["S[j+1]" if "S[j+1]" in steps else "S[j]"]
+    schedule = f"{shipped[: shipped.index('  load {')]}  load {{ {load} }}\n  math {{\n{steps}  }}\n}}\n"
+    kernel = wgdsl.compile(
+        ROOT / "examples" / "attention" / "attention.wg",
+        schedule=schedule,
+        dims={"D": 64, "E": 64},
+        options={"lse": False, "causal": True},
+        build=False,
+    )
+    assert run(kernel, {"B": 1, "G": 1, "R": 1, "M": 130, "N": 200}, device="sim", check=True).right
+
+
+@pytest.mark.parametrize("path", ["examples/attention/attention.wg", "schedules/hopper/attention_fa3.wg"])
+def test_the_readme_shows_the_files_as_they_are(path):
+    shown = [text for _, text in blocks(ROOT / "README.md")]
+    assert (ROOT / path).read_text("utf-8") in shown
+
+
+@pytest.fixture
+def console(tmp_path, monkeypatch, capsys):
+    """Runs the README's command of that name over its `linear.wg`: exit code, what it prints, what the README shows."""
+    linear = next(text for _, text in blocks(ROOT / "README.md") if "program linear" in text)
+    monkeypatch.chdir(tmp_path)
+
+    def run_command(name: str, mistake: str = ""):
+        Path("linear.wg").write_text(linear.replace(mistake, "") if mistake else linear, "utf-8")
+        text = next(t for _, t in blocks(ROOT / "README.md", "") if t.startswith(f"$ .venv/bin/wgdsl {name} "))
+        command, shown = text.split("\n", 1)
+        with pytest.raises(SystemExit) as exit:
+            main([*shlex.split(command)[2:], *(["--device", "sim"] if name == "run" else [])])
+        seen = capsys.readouterr()
+        return exit.value.code, seen.out + seen.err, shown
+
+    return run_command
+
+
+def test_the_readme_runs_its_first_kernel(console):
+    code, seen, shown = console("run")
+    assert code == 0
+    assert seen.splitlines()[0] == shown.splitlines()[0]
+    assert "Y: right" in seen and "Y: right" in shown
+
+
+def test_the_readme_shows_what_a_mistake_gives(console):
+    code, seen, shown = console("check", mistake="      await A[k]\n")
+    assert code == 1
+    assert seen.strip() == shown.strip()

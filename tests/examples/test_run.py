@@ -1,0 +1,20 @@
+"""The examples' own scripts, run as a user runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from wgdsl.foundation.resources import resource
+
+SMALL = {"attention": "1,70,40,1,2", "gemm": "70,40,72"}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_example(name):
+    command = [sys.executable, str(resource("examples", name, "run.py")), "--demo", "--shape", SMALL[name]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "right" in done.stdout and "shared memory" in done.stdout

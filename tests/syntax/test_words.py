@@ -1,0 +1,200 @@
+"""Keywords against names, depth, and what ends a line (cases B49)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.syntax.texts import ROOT, codes, expression, items, parsed, plan, problems, steps
+from wgdsl.diagnostics.syntax import ReservedWord, TooDeep
+from wgdsl.foundation.source import Source
+from wgdsl.syntax import ast
+from wgdsl.syntax.lexer import RESERVED
+from wgdsl.syntax.parser import MAX_DEPTH, parse
+from wgdsl.syntax.printer import show
+from wgdsl.syntax.tables import tables
+
+KEYWORDS = sorted(t for t in tables().terminals if t.isidentifier())
+FREE = [k for k in KEYWORDS if k not in RESERVED]
+
+EVERYWHERE = """program {0} {{
+  option {0}o = 1
+  dims {0}, N = {0} + {0} * 2
+  type {0}t in {{f16, {0}}}
+  in {0}: {0}[{0}, N] when {0} > 0
+  in x: f32 = {0}
+  out {0}: f32
+  require {0} < {0} and not {0}
+  let {0} = {0} when_
+  when_[{0}] = {0}[{0}] + {0}({0}) where {0} < N else {0} when {0} == {0}
+  {0}[i] = sum[{0}] {0}[{0},i] * {0}
+  {0}[i] = {0} {0}[j] = {0}
+  index {0} < {0}, j < {0}
+  def {0}({0}) = {0} / 2
+}}
+schedule {0} for {0} on {0} {{
+  tile {0} 128, {0} {0}
+  fuse {0} = ({0}, {0})
+  stream {0} {0} {{ }}
+  grid over ({0}, i)
+  {0} {{ }}
+  role {0} : {0} warps, registers {0}, split {0}
+  smem {0} = {0}[{0}] by {0} ring {0} over {0}
+  {0} {{
+    fill {0}, {0}[{0}+1] await {0} issue {0} += {0}({0}, {0}[{0}])
+    compute {0} pack {0} rescale {0} when grown by {0} finish {0}, {0} via {0}, {0}
+    for {0} {{ once {{ await {0} }} in turn {{ await {0} }} }}
+  }}
+}}
+""".replace(" let {0} = {0} when_\n", " let {0} = {0}\n")
+
+
+@pytest.mark.parametrize("word", [*FREE, "letter", "mask", "masked", "in_smem", "stage0", "for_", "q1", "summed", "infinite"])
+def test_a_word_that_is_not_reserved_may_name_anything(word):
+    """The tree is the one that any other name gives, so no keyword was taken for another thing."""
+    text = EVERYWHERE.format(word)
+    tree = parsed(text)
+    assert repr(tree).replace(repr(word), "'zz'").replace(repr(word + "o"), "'zzo'").replace(repr(word + "t"), "'zzt'") == repr(
+        parsed(EVERYWHERE.format("zz"))
+    ).replace("'descending'", "")
+    assert parsed(show(tree)) == tree
+
+
+@pytest.mark.parametrize("word", sorted(RESERVED))
+@pytest.mark.parametrize("line", ["dims {0}", "in {0}: f32[N]", "let {0} = 1", "{0}[i] = 1", "out {0}: f32", "index {0} < 3"])
+def test_a_reserved_word_as_a_name_is_an_error_that_says_so(word, line):
+    (problem,) = problems("program p {\n  dims N\n  " + line.format(word) + "\n}\n")
+    assert isinstance(problem, ReservedWord) and problem.word == word
+    assert problem.span is not None and problem.span.line == 3 and problem.span.text == word
+
+
+@pytest.mark.parametrize("text", ["letx = 1", "inX: f32", "dimsN", "let x=1 lety=2", "option a=1 optionb=2"])
+def test_a_keyword_ends_where_the_word_ends(text):
+    assert problems(f"program p {{\n{text}\n}}")
+    assert codes(f"schedule s for p on t {{ tilei 128 }}") == ["WG0109"]
+
+
+def test_names_that_begin_with_a_keyword_are_whole():
+    assert items("let letter = inner + where_ * notable")[0] == ast.LetDecl(
+        name="letter",
+        value=ast.Binary(
+            op="+",
+            left=ast.Name(id="inner"),
+            right=ast.Binary(op="*", left=ast.Name(id="where_"), right=ast.Name(id="notable")),
+        ),
+    )
+
+
+# ---- depth
+
+
+@pytest.mark.parametrize("count", [1000, 20_000])
+def test_parentheses_may_nest(count):
+    assert expression("(" * count + "a" + ")" * count) == ast.Name(id="a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " + ".join(["a"] * MAX_DEPTH),
+        "-" * (MAX_DEPTH - 1) + "a",
+        "not " * (MAX_DEPTH - 1) + "a",
+        "exp(" * (MAX_DEPTH - 1) + "a" + ")" * (MAX_DEPTH - 1),
+        "a[" * (MAX_DEPTH - 1) + "i" + "]" * (MAX_DEPTH - 1),
+        " ** ".join(["a"] * MAX_DEPTH),
+        "sum[j] " * (MAX_DEPTH - 1) + "a",
+    ],
+)
+def test_depth_up_to_the_limit_works_in_every_pass_over_the_tree(text):
+    e = expression(text)
+    assert expression(show(e)) == e
+    assert hash(e) == hash(expression(text)) and repr(e)
+
+
+@pytest.mark.parametrize("count", [MAX_DEPTH + 2, 1000, 5000])
+@pytest.mark.parametrize("begin, between, end", [("", " + ", ""), ("", "**", ""), ("-", "-", "-"), ("f(", "f(", "f("), ("not ", "not ", "not ")])
+def test_deeper_expressions_are_refused_with_their_line(begin, between, end, count):
+    closers = ")" * (count + 1) if begin == "f(" else ""
+    text = "program p {\n  dims N\n  let x = " + (begin + between.join(["a"] * count) if not begin else begin * (count + 1) + "a" + closers) + "\n}"
+    (problem,) = problems(text)
+    assert isinstance(problem, TooDeep) and problem.what == "expression"
+    assert problem.span is not None and problem.span.line == 3
+
+
+def test_deep_blocks_are_refused_with_their_line():
+    deep = 2000
+    (problem,) = problems("schedule s for p on t {\nm {\n" + "for j {\n" * deep + "fill A\n" + "}\n" * deep + "}\n}")
+    assert isinstance(problem, TooDeep) and problem.what == "block"
+    assert problem.span is not None and problem.span.line == MAX_DEPTH + 3
+
+
+def test_long_texts():
+    statements = items("\n".join(f"T{n}[i] = T{n + 1}[i] + {n}" for n in range(5000)))
+    assert len(statements) == 5000 and statements[-1] == items("T4999[i] = T5000[i] + 4999")[0]
+    assert len(plan("\n".join("role a : 1 warp" for _ in range(2000)))) == 2000
+    assert len(steps(" ".join("fill K[j]" for _ in range(2000)))) == 2000
+
+
+def test_the_same_tree_for_every_hash_seed():
+    code = (
+        "import hashlib; from wgdsl.syntax.parser import parse, read; from pathlib import Path\n"
+        "files = sorted(Path('schedules').rglob('*.wg')) + sorted(Path('examples').rglob('*.wg'))\n"
+        "print(hashlib.sha256(repr([parse(read(f)) for f in files]).encode()).hexdigest())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(runs) == 1 and len(runs.pop()) == 65
+
+
+# ---- where items end
+
+
+def test_items_need_no_line_ends():
+    spread = items("dims N\nin X: f32[N]\nout Y: f32[N]\nlet h = N\nY[i] = X[i]\nZ[i] = h")
+    assert items("dims N in X: f32[N] out Y: f32[N] let h = N Y[i] = X[i] Z[i] = h") == spread
+    assert len(spread) == 6
+
+
+def test_an_expression_goes_on_over_line_ends():
+    assert items("Y[i] =\n a\n +\n b\n where i\n < 3\n else\n 0\n when c") == items("Y[i] = a + b where i < 3 else 0 when c")
+    assert items("Y[i] = a\n  - b") == items("Y[i] = a - b")
+
+
+def test_steps_share_lines():
+    assert steps("fill Qs.0  for j { fill Ks[j+1]  once { fill Qs.rest }  fill Vs[j] }") == (
+        ast.FillStep(targets=(ast.Name(id="Qs.0"),)),
+        ast.ForStep(
+            axis="j",
+            body=(
+                ast.FillStep(
+                    targets=(
+                        ast.Index(
+                            base=ast.Name(id="Ks"),
+                            indices=(ast.Binary(op="+", left=ast.Name(id="j"), right=ast.Number(value=1)),),
+                        ),
+                    )
+                ),
+                ast.OnceStep(body=(ast.FillStep(targets=(ast.Name(id="Qs.rest"),)),)),
+                ast.FillStep(targets=(ast.Index(base=ast.Name(id="Vs"), indices=(ast.Name(id="j"),)),)),
+            ),
+        ),
+    )
+
+
+def test_spans_of_items():
+    source = Source("t.wg", "program p {\n  in X: f32[N] when a  # c\n}\nschedule s for p on t { m { await A[j] } }")
+    file = parse(source)
+    found = [file.programs[0].items[0], file.schedules[0], file.schedules[0].items[0].steps[0]]  # type: ignore[union-attr]
+    texts = ["in X: f32[N] when a", "schedule s for p on t { m { await A[j] } }", "await A[j]"]
+    assert [n.span.text for n in found if n.span] == texts

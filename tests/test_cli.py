@@ -1,0 +1,231 @@
+"""The command line: what each command prints, and its exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wgdsl import cli
+from wgdsl.foundation.resources import resource
+from wgdsl.runtime import cuda
+
+ATTENTION = str(resource("examples", "attention", "attention.wg"))
+GEMM = str(resource("examples", "gemm", "gemm.wg"))
+SMALL = ["--set", "D=64", "E=64", "T=bf16", "--schedule", "simple"]
+
+
+@pytest.fixture
+def wgdsl(capfd, tmp_path, monkeypatch):
+    """wgdsl(words...) -> exit code, standard output, standard error."""
+    monkeypatch.setenv("WGDSL_CRASH_DIR", str(tmp_path / "crash"))
+
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as e:
+            cli.main([str(w) for w in words])
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        return int(e.value.code or 0), out, err
+
+    return call
+
+
+def test_run_checks_in_the_simulator(wgdsl):
+    code, out, _ = wgdsl("run", ATTENTION, *SMALL, "--dims", "B=1,G=1,H=2,M=70,N=40", "--device", "sim", "--check")
+    assert code == 0 and "ran on sim" in out and "R = 2" in out and out.count("right") == 2
+
+
+def test_run_in_float64_keeps_inputs_and_results(wgdsl, tmp_path):
+    path = tmp_path / "out.npz"
+    code, out, _ = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", "--device", "reference", "--seed", "7", "-o", path)
+    assert code == 0 and "C: [3, 4] float16" in out
+    kept = np.load(path)
+    assert np.allclose(kept["C"], kept["A"].astype(float) @ kept["B"].astype(float).T, rtol=1e-3)
+
+
+def test_a_wrong_result_is_an_error(wgdsl, monkeypatch):
+    from wgdsl.tools import running
+    from wgdsl.tools.judge import Verdict
+
+    monkeypatch.setattr(running, "judge", lambda *_: [Verdict(output="C", error=2.0, bar=1.0, largest=3.0, elements=1)])
+    code, out, _ = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", "--device", "reference", "--check")
+    assert code == 1 and "C: WRONG, error 2, bar 1" in out
+
+
+@pytest.mark.skipif(cuda.available(), reason="there is a GPU")
+@pytest.mark.parametrize("more", [["--device", "gpu"], ["--time"]])
+def test_without_a_gpu(wgdsl, more):
+    code, _, err = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", *more)
+    assert code == 69 and "help: run it in the simulator" in err
+
+
+def test_set_takes_several_and_sorts_them(wgdsl):
+    code, out, _ = wgdsl("compile", ATTENTION, "--set", "causal=true", "D=128", "E=64", "T=bf16", "--emit", "graph")
+    assert code == 0
+    assert "options causal=true lse=true" in out and "types T=bf16" in out and "fixed D=128 E=64" in out
+
+
+def test_spread():
+    assert cli.spread(["x", "--set", "a=1", "b=2", "--dims", "c=3", "--set", "d=4"]) == [
+        "x", "--set", "a=1", "--set", "b=2", "--dims", "c=3", "--set", "d=4",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "emit, mark",
+    [
+        ("ast", "program gemm {"),
+        ("graph", "contract Acc"),
+        ("stream", "streamed gemm along k"),
+        ("roles", "kernel gemm_pipelined {"),
+        ("cuda", 'extern "C" __global__'),
+        ("ptx", ".target sm_90a"),
+        ("sass", "HGMMA"),
+        ("report", "0 + 0 spilled"),
+    ],
+)
+def test_emit(wgdsl, emit, mark):
+    code, out, _ = wgdsl("compile", GEMM, "--emit", emit)
+    assert code == 0 and mark in out
+
+
+def test_emit_to_a_file(wgdsl, tmp_path):
+    path = tmp_path / "k.cubin"
+    assert wgdsl("compile", GEMM, "--emit", "cubin", "-o", path)[0] == 0
+    assert path.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_explain_prints_the_role_program(wgdsl):
+    assert wgdsl("explain", GEMM)[1] == wgdsl("compile", GEMM, "--emit", "roles")[1]
+
+
+def test_print_after(wgdsl):
+    code, out, _ = wgdsl("compile", GEMM, "--emit", "stream", "--print-after", "analyse", "--print-after", "canonicalise")
+    assert code == 0 and out.index("# after analyse") < out.index("# after canonicalise") < out.index("streamed gemm")
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["compile", "none.wg"], "WG0101"),
+        (["compile", str(Path(GEMM).parent)], "WG0101"),
+        (["compile", GEMM, "--set", "Z=1"], "the program has no option, dim or type `Z`"),
+        (["compile", GEMM, "--set", "T=f64"], "expected `f16` or `bf16`"),
+        (["compile", GEMM, "--set", "M=x"], "which isn't a whole number"),
+        (["compile", GEMM, "--set", "layout"], "isn't of the form NAME=VALUE"),
+        (["compile", GEMM, "--schedule", "pipeline"], "did you mean `pipelined`?"),
+        (["compile", GEMM, "--schedule", "fa3"], "no schedule for program `gemm` is called `fa3`"),
+        (["compile", GEMM, "--program", "gem"], "did you mean `gemm`?"),
+        (["compile", GEMM, "--target", "sm_80"], "schedule `pipelined` is written for sm_90a, not sm_80"),
+        (["compile", GEMM, "--target", "sm_100a"], "WG0652"),
+        (["compile", GEMM, "--target", "sm_9"], "`sm_9` is not a target"),
+        (["compile", GEMM, "--emit", "all"], "there is no form `all`"),
+        (["compile", GEMM, "--print-after", "all"], "no pass is called `all`"),
+        (["compile", ATTENTION, "--schedule", "simple"], "WG04"),
+        (["run", GEMM, "--dims", "M=3,N=4", "--device", "sim"], "WG0655"),
+        (["run", GEMM, "--dims", "M=3,N=4,K=8,Q=1", "--device", "sim"], "the program has no dim `Q`"),
+        (["run", GEMM, "--dims", "M", "--device", "sim"], "isn't of the form NAME=VALUE"),
+        (["run", GEMM, "--dims", "M=3,N=4,K=8", "--cuda", "none.cu"], "none.cu"),
+        (["run"], "Missing argument"),
+        (["frobnicate"], "No such command"),
+        (["help", "WG9999"], "no error has the code WG9999"),
+    ],
+)
+def test_mistakes_of_the_user(wgdsl, words, said):
+    code, out, err = wgdsl(*words)
+    assert code == 1 and said in err and not out
+    assert len(err.splitlines()) < 40
+
+
+@pytest.mark.parametrize("spelling", ["sm_90a", "SM90A", "90a", "auto"])
+def test_spellings_of_a_target(wgdsl, spelling):
+    assert wgdsl("compile", GEMM, "--target", spelling, "--emit", "stream")[0] == 0
+
+
+def test_several_errors_in_one_run(wgdsl, tmp_path):
+    path = tmp_path / "bad.wg"
+    path.write_text("wg 1\nprogram p {\n dims M\n in X: f32[M]\n out Y: f32[M]\n Y[i] = W[i]\n Z[i] = V[i]\n}\n")
+    code, _, err = wgdsl("check", path)
+    assert code == 1 and f"{path}:6:" in err and f"{path}:7:" in err
+
+
+def test_check_of_what_is_right(wgdsl):
+    assert wgdsl("check", ATTENTION, GEMM, *resource("schedules", "hopper").glob("*.wg"))[:2] == (0, "")
+    assert wgdsl("check", ATTENTION, "--set", "D=64", "E=64", "--schedule", "fa3")[0] == 0
+
+
+def test_fmt(wgdsl, tmp_path):
+    path = tmp_path / "p.wg"
+    path.write_text("wg 1\nprogram p {\n dims  M\n in X:f32[M]\n out Y: f32[M]\n   Y[i]=X[i] # why\n}\n")
+    assert wgdsl("fmt", "--check", path)[0] == 1
+    code, out, _ = wgdsl("fmt", path)
+    assert code == 0 and f"formatted {path}" in out and "# why" in path.read_text()
+    assert wgdsl("fmt", "--check", path) == (0, "", "")
+
+
+def test_help_of_a_code(wgdsl):
+    code, out, _ = wgdsl("help", "wg0605")
+    assert code == 0 and out.startswith("WG0605: no whole ratio\n")
+
+
+def test_golden_status(wgdsl, tmp_path):
+    from wgdsl.tools import hardware
+
+    (tmp_path / "golden").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "golden" / f"{name}.cu").write_text(name)
+    row = hardware.Record(kernel="k", card="H200", driver="580", nvrtc="13.5", max_error=0.0, runs=1, date="2026-11-30")
+    hardware.merge(tmp_path / "hardware.json", {hardware.digest("a"): row})
+    code, out, _ = wgdsl("golden", "status", tmp_path / "golden", "--record", tmp_path / "hardware.json")
+    assert code == 0 and out == f"unproven {tmp_path / 'golden' / 'b.cu'}\n1 proven, 1 without a record\n"
+
+
+def test_a_defect_leaves_a_bundle(wgdsl, monkeypatch, tmp_path):
+    import wgdsl.transform.stream as module
+
+    def broken(*_):
+        raise AssertionError("a broken pass")
+
+    monkeypatch.setattr(module, "stream", broken)
+    code, _, err = wgdsl("compile", GEMM)
+    assert code == 70 and "AssertionError: a broken pass" in err
+    (bundle,) = (tmp_path / "crash").iterdir()
+    assert str(bundle) in err
+    names = {p.name for p in bundle.iterdir()}
+    assert {"source0.wg", "source1.wg", "traceback.txt", "facts.json", "1-analyse.txt", "2-canonicalise.txt"} <= names
+    assert "contract Acc" in (bundle / "2-canonicalise.txt").read_text()
+    assert '"lark"' in (bundle / "facts.json").read_text()
+
+
+def test_a_refused_text_is_ours_unless_it_was_edited(tmp_path, monkeypatch):
+    from wgdsl.diagnostics.model import WgError
+    from wgdsl.driver import Settings, prepare
+    from wgdsl.tools import running
+
+    monkeypatch.setenv("WGDSL_CRASH_DIR", str(tmp_path))
+    kernel, journal = prepare(GEMM, settings=Settings())
+    edited = running.with_text(kernel, "nonsense")
+    with pytest.raises(cli.InternalError, match="NVRTC refuses"):
+        running._build(edited, journal, None)
+    with pytest.raises(WgError, match=r"NVRTC refuses edited\.cu"):
+        running._build(edited, journal, Path("edited.cu"))
+
+
+def test_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "wgdsl", "compile", GEMM, "--schedule", "x"], capture_output=True, text=True)
+    assert (done.returncode == 1 and "did you mean" in done.stderr) or "there are" in done.stderr
+
+
+def test_a_watched_process_is_killed(monkeypatch):
+    import time
+
+    from wgdsl.tools import watch
+
+    monkeypatch.setattr(watch, "MODULE", ["-c", "import time; time.sleep(60)"])
+    start = time.monotonic()
+    with pytest.raises(watch.Hung, match=r"didn't end within 0\.5 s"):
+        watch.watched([], 0.5)
+    assert time.monotonic() - start < 10

@@ -1,0 +1,106 @@
+"""`wgdsl.compile`: what it finds, what it fixes, how long it takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import wgdsl
+from wgdsl.driver import Settings, prepare
+from wgdsl.foundation.resources import resource
+
+ATTENTION = resource("examples", "attention", "attention.wg")
+GEMM = resource("examples", "gemm", "gemm.wg")
+PIPELINED = resource("schedules", "hopper", "gemm_pipelined.wg")
+
+
+def test_the_forms_of_a_kernel():
+    kernel = wgdsl.compile(GEMM, build=False)
+    assert kernel.graph.name == "gemm" and kernel.stream.axis == "k" and kernel.roles.schedule == "pipelined"
+    assert 'extern "C"' in kernel.cuda and kernel.cubin[:4] == b"\x7fELF" and ".target sm_90a" in kernel.ptx
+    assert "HGMMA" in kernel.sass and "role math" in str(kernel.report)
+    assert list(kernel.report.seconds) == ["parse", "analyse", "canonicalise", "stream", "lower", "verify", "emit", "nvrtc"]
+
+
+def test_schedules_by_name_file_and_text(tmp_path):
+    text = PIPELINED.read_text()
+    mine = tmp_path / "mine.wg"
+    mine.write_text(text.replace("pipelined", "mine"))
+    for given, name in [
+        ("pipelined", "pipelined"),
+        (mine, "mine"),
+        (str(mine), "mine"),
+        (text.replace("pipelined", "other"), "other"),
+    ]:
+        assert wgdsl.compile(GEMM, schedule=given, build=False).roles.schedule == name
+
+
+def test_program_and_schedule_in_one_text_and_beside_the_file(tmp_path):
+    program, schedule = GEMM.read_text(), PIPELINED.read_text()
+    both = program + schedule.replace("wg 1", "").replace("pipelined", "own")
+    assert wgdsl.compile(both, build=False).roles.schedule == "own", "those of the text come first"
+    (tmp_path / "p.wg").write_text(program)
+    (tmp_path / "q.wg").write_text(schedule.replace("pipelined", "near"))
+    assert wgdsl.compile(tmp_path / "p.wg", build=False).roles.schedule == "near"
+    assert wgdsl.compile(tmp_path / "p.wg", schedule="pipelined", build=False).roles.schedule == "pipelined"
+
+
+def test_an_edit_shows_at_once(tmp_path):
+    path = tmp_path / "p.wg"
+    path.write_text(GEMM.read_text())
+    before = wgdsl.compile(path, build=False).cuda
+    path.write_text(GEMM.read_text().replace("= Acc[i,n]                     when", "= 2.0 * Acc[i,n]               when"))
+    assert wgdsl.compile(path, build=False).cuda != before
+
+
+def test_shipped_files_are_named_by_their_place(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    cuda = wgdsl.compile(GEMM, build=False).cuda
+    assert str(GEMM.parents[2]) not in cuda and '"schedules/hopper/gemm_pipelined.wg"' in cuda
+
+
+def test_several_programs_need_a_name():
+    text = GEMM.read_text() + GEMM.read_text().replace("wg 1", "").replace("program gemm", "program other")
+    with pytest.raises(wgdsl.WgError, match="WG0650"):
+        wgdsl.compile(text, build=False)
+    assert wgdsl.compile(text, program="gemm", build=False).graph.name == "gemm"
+
+
+@pytest.mark.parametrize("schedule", ["simple", "fa3"])
+@pytest.mark.parametrize("d", [64, 128])
+def test_from_text_to_cuda_in_time(schedule, d):
+    settings = Settings(dims={"D": d, "E": d}, options={"causal": True})
+    prepare(ATTENTION, schedule=schedule, settings=settings)
+    start = time.perf_counter()
+    prepare(ATTENTION, schedule=schedule, settings=Settings(dims={"D": d, "E": d}, types={"T": "bf16"}))
+    assert time.perf_counter() - start < 0.6, "0.3 s on a machine that does nothing else"
+
+
+def test_import_is_quick():
+    code = "import time; t = time.perf_counter(); import wgdsl; print(time.perf_counter() - t)"
+    seconds = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout) for _ in range(3))
+    assert seconds < 0.3
+    late = ("networkx", "cuda", "torch", "numpy", "lark")
+    code = f"import sys, wgdsl; wgdsl.compile; print([m for m in {late} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_the_same_kernel_serves_every_length():
+    kernel = wgdsl.compile(GEMM, types={"T": "f16"}, build=False)
+    for m, n, k in [(1, 1, 8), (130, 20, 72), (0, 5, 8), (5, 7, 0)]:
+        a, b = (np.ones(s, np.float16) for s in ((m, k), (n, k)))
+        assert np.array_equal(kernel(a, b, device="sim"), np.full((m, n), k, np.float16))
+
+
+def test_simulated_in_random_order():
+    kernel = wgdsl.compile(ATTENTION, schedule="fa3", dims={"D": 64, "E": 64}, build=False)
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, s, 2, 64)).astype(np.float16) for s in (150, 300, 300))
+    first = kernel.simulate(q, k, v)
+    for seed in range(3):
+        again = kernel.simulate(q, k, v, seed=seed)
+        assert np.array_equal(first.O, again.O) and np.array_equal(first.L, again.L)
