@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
@@ -24,3 +26,8 @@ class CudaExtension(SingleFileSnapshotExtension):
 def test_golden(shipped: Shipped, snapshot):
     kernel = shipped.compile()
     assert kernel.cuda == snapshot(extension_class=CudaExtension, name=shipped.name)
+
+
+def test_no_golden_is_left_over():
+    files = (Path(__file__).parent / "__snapshots__" / "test_golden").iterdir()
+    assert {f.name for f in files} == {f"{name}.cu" for name in field_ids()}

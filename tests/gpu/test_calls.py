@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -109,7 +110,7 @@ def test_numpy_arrays_are_copied_in_and_out(kernel, inputs):
     assert np.array_equal(kernel(**backward).O.view(np.uint16), got.O.view(np.uint16))
 
 
-def test_cupy_and_jax(inputs):
+def test_cupy_arrays(inputs):
     kernel = wgdsl.compile(PROGRAM, schedule="fa3", dims={"D": 64, "E": 64}, types={"T": "f16"})
     inputs = {name: t.half() for name, t in inputs.items()}
     want = kernel(**inputs).O
@@ -119,6 +120,7 @@ def test_cupy_and_jax(inputs):
 
 
 def test_jax_arrays(inputs):
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
     kernel = wgdsl.compile(PROGRAM, schedule="fa3", dims={"D": 64, "E": 64}, types={"T": "bf16"})
     want = kernel(**inputs).O

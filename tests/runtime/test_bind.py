@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.runtime.graphs import GROUPED, SHAPES
 from wgdsl.diagnostics.model import WgError
-from wgdsl.runtime.bind import bind, call_dims, signature
+from wgdsl.runtime.bind import Binder, call_dims, signature
 
 
 def bound(shapes=SHAPES, dims=None, scalars=None, graph=GROUPED):
-    return bind(graph, shapes, {"W": 1} if dims is None else dims, scalars or {})
+    return Binder(graph).bind(shapes, {"W": 1} if dims is None else dims, scalars or {})
 
 
 def problem(*args, **named):

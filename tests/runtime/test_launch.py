@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from tests.runtime.driver import Driver
-from wgdsl.diagnostics.model import WgError
+from wgdsl.diagnostics.model import EnvironmentFault, WgError
 from wgdsl.foundation.dtypes import F16, F32, I32
 from wgdsl.program.poly import Poly, ceildiv
 from wgdsl.roles.model import Grid, GridAxis, Kernel, MapDim, Param, TensorArg, TensorMap
@@ -152,6 +152,12 @@ def test_another_architecture_is_refused_before_loading(driver):
     with pytest.raises(WgError) as e:
         ready(driver, target="sm_100a")
     assert e.value.problems[0].code == "WG0622" and "sm_100a" in str(e.value) and "sm_90a" in str(e.value) and not driver.loads
+
+
+def test_a_driver_that_is_too_old_for_the_cubin(driver):
+    driver.refuse["cuLibraryLoadData"] = 222
+    with pytest.raises(EnvironmentFault, match=r"the driver \(CUDA 13.0\) can't load kernel copy on H200.*222"):
+        ready(driver)
 
 
 def test_context_is_restored(driver):

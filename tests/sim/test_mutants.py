@@ -21,8 +21,8 @@ EVENTS = (
     m.WaitStore, m.CommitStore, m.Tma,
 )  # fmt: skip
 CASES = {
-    "simple": (attention("simple", True, 64), ((300, 600), (70, 0))),
-    "fa3": (attention("fa3", True, 64), ((300, 600), (70, 0))),
+    "simple": (attention("simple", True, 64), ((300, 600), (70, 0), (300, 128))),
+    "fa3": (attention("fa3", True, 64), ((300, 600), (70, 0), (300, 128))),
     "fa3_persistent": (attention("fa3_persistent", False, 64), ((700, 600), (700, 0))),
     "gemm": (gemm("nk"), ((600, 600),)),
 }
@@ -55,7 +55,6 @@ def refusal(program: RoleProgram, case: Shipped, sizes) -> str:
     return ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_event_is_needed(name: str):
     case, sizes = CASES[name]

@@ -104,21 +104,24 @@ def _elements(name: str, strides: tuple[int, ...], itemsize: int) -> tuple[int, 
     return tuple(s // itemsize for s in strides)
 
 
+HOSTS, CUDA = (1, 3), (2, 13)  # DLDeviceType: plain and pinned host memory; CUDA, plain and managed
+
+
 def _dlpack(name: str, obj: Any) -> ArrayView:
     from cuda.core.utils import StridedMemoryView
 
-    framework = type(obj).__module__.partition(".")[0]
-    framework = "jax" if framework.startswith("jax") else "dlpack"
-    kind, ordinal = obj.__dlpack_device__()
-    host = int(kind) == 1
+    kind, ordinal = (int(n) for n in obj.__dlpack_device__())
+    if kind not in (*HOSTS, *CUDA):
+        raise WgError(NotAnArray(name=name, got=f"an array on a device of kind {kind}"))
     try:
-        seen = StridedMemoryView.from_dlpack(obj, stream_ptr=-1 if host else 1)  # -1: nobody waits; 1: the default stream
+        seen = StridedMemoryView.from_dlpack(obj, stream_ptr=-1 if kind in HOSTS else 1)  # 1: the default stream waits for it
     except (BufferError, TypeError, ValueError, RuntimeError) as e:
         raise WgError(NotAnArray(name=name, got=f"an object whose DLPack export fails ({e})")) from e
     shape = tuple(seen.shape)
-    kind_of_element = dtype_name(str(seen.dtype) if seen.dtype is not None else str(getattr(obj, "dtype", "unknown")))
     strides = tuple(seen.strides) if seen.strides else contiguous(shape)
-    return ArrayView(seen.ptr, shape, strides, kind_of_element, -1 if host else int(ordinal), framework, bool(seen.readonly))
+    framework = "jax" if type(obj).__module__.startswith("jax") else "dlpack"
+    element = dtype_name(str(obj.dtype if hasattr(obj, "dtype") else seen.dtype))
+    return ArrayView(seen.ptr, shape, strides, element, -1 if kind in HOSTS else ordinal, framework, bool(seen.readonly))
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -41,10 +41,19 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class _Equation:
+class _Axis:
+    """One axis of an argument: its declared extent, with derived dims opened, and what is worked out of that once."""
+
     extent: Poly
-    value: int
     where: str
+    bare: str | None
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Equation:
+    axis: _Axis
+    value: int
 
 
 def tensor_name(node: Input | Output) -> str:
@@ -61,21 +70,44 @@ def shape_of(node: Input | Output, bound: Bound) -> tuple[int, ...]:
     return tuple(extent.evaluate(bound.dims) for extent in node.shape)
 
 
-def bind(
-    graph: ProgramGraph, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], scalars: Mapping[str, Any]
-) -> Bound:
-    """Solve for the dims, then evaluate the scalars and check what the program requires."""
-    solved = _Solver(graph, dims).solve(list(_equations(graph, shapes)))
-    known = {**solved, **{name: extent.evaluate(solved) for name, extent in graph.derived.items()}}
-    for name, value in known.items():
-        if not 0 <= value <= LIMIT:
-            raise WgError(DimTooLarge(dim=name, value=value))
-    bound = Bound(dims=known, scalars=_scalars(graph, known, scalars))
-    for condition in graph.requires:
-        if not evaluate(condition, bound.dims, bound.scalars):
-            values = {n: bound.scalars.get(n, known.get(n)) for n in sorted(names_in(condition))}
-            raise WgError(RequireFails(condition=str(condition), values=values))
-    return bound
+class Binder:
+    """Solves calls of one program."""
+
+    def __init__(self, graph: ProgramGraph):
+        self.graph = graph
+        nodes = {tensor_name(n): n for n in (*graph.inputs, *graph.outputs)}
+        self._axes = {name: tuple(_axes(graph, name, node)) for name, node in nodes.items()}
+        self._nodes = nodes
+
+    def bind(self, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], scalars: Mapping[str, Any]) -> Bound:
+        """Solve for the dims, then evaluate the scalars and check what the program requires."""
+        graph = self.graph
+        solved = _Solver(graph, dims).solve(list(self._equations(shapes)))
+        known = {**solved, **{name: extent.evaluate(solved) for name, extent in graph.derived.items()}}
+        for name, value in known.items():
+            if not 0 <= value <= LIMIT:
+                raise WgError(DimTooLarge(dim=name, value=value))
+        bound = Bound(dims=known, scalars=_scalars(graph, known, scalars))
+        for condition in graph.requires:
+            if not evaluate(condition, bound.dims, bound.scalars):
+                values = {n: bound.scalars.get(n, known.get(n)) for n in sorted(names_in(condition))}
+                raise WgError(RequireFails(condition=str(condition), values=values))
+        return bound
+
+    def _equations(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[_Equation]:
+        for name, axes in self._axes.items():
+            shape = shapes.get(name)
+            if shape is None:
+                continue
+            if len(shape) != len(axes):
+                raise WgError(WrongRank(name=name, declared=declared(self.graph, self._nodes[name]), got=shape))
+            yield from map(_Equation, axes, shape)
+
+
+def _axes(graph: ProgramGraph, name: str, node: Input | Output) -> Iterator[_Axis]:
+    for number, shown in enumerate(node.shape):
+        extent = _opened(graph, shown)
+        yield _Axis(extent, f"{name} axis {number}", extent.bare, tuple(sorted(extent.symbols())))
 
 
 def _opened(graph: ProgramGraph, extent: Poly) -> Poly:
@@ -86,17 +118,6 @@ def declared(graph: ProgramGraph, node: Input | Output) -> tuple[str, ...]:
     """The shape as the program writes it, derived dims by their names."""
     names = {_opened(graph, extent): name for name, extent in graph.derived.items()}
     return tuple(names.get(extent, str(extent)) for extent in node.shape)
-
-
-def _equations(graph: ProgramGraph, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[_Equation]:
-    for node in (*graph.inputs, *graph.outputs):
-        name = tensor_name(node)
-        if name not in shapes:
-            continue
-        if len(shapes[name]) != len(node.shape):
-            raise WgError(WrongRank(name=name, declared=declared(graph, node), got=shapes[name]))
-        for axis, (extent, value) in enumerate(zip(node.shape, shapes[name], strict=True)):
-            yield _Equation(_opened(graph, extent), value, f"{name} axis {axis}")
 
 
 class _Solver:
@@ -125,50 +146,55 @@ class _Solver:
 
     def _step(self, e: _Equation) -> bool:
         """Use one equation; False if it has more than one unknown."""
-        if e.extent.bare is not None and e.extent.bare not in self.known:
-            self._learn(e.extent.bare, e.value, e.where)
+        axis = e.axis
+        unknown = [s for s in axis.symbols if s not in self.known]
+        if not unknown:
+            self._compare(e, axis.extent.evaluate(self.known))
             return True
-        rest = e.extent.substitute(self.known)
+        if axis.bare is not None:
+            self._learn(axis.bare, e.value, axis.where)
+            return True
+        rest = axis.extent.substitute(self.known)
         if rest.constant is not None:
             self._compare(e, rest.constant)
             return True
-        unknown = sorted(rest.symbols())
         factor = rest.coefficient(unknown[0]) if len(unknown) == 1 else None
         if factor is None or not factor.constant:
             return False
         total = e.value - (rest.without(unknown).constant or 0)
         if total < 0 or total % factor.constant:
             raise WgError(self._ratio(e, unknown[0], factor.constant))
-        self._learn(unknown[0], total // factor.constant, e.where)
+        self._learn(unknown[0], total // factor.constant, axis.where)
         return True
 
     def _learn(self, name: str, value: int, where: str) -> None:
         self.known[name], self.origin[name] = value, where
 
     def _compare(self, e: _Equation, value: int) -> None:
+        axis = e.axis
         if value == e.value:
-            self.any |= {s for s in e.extent.symbols() if s not in self.known}
+            self.any.update(s for s in axis.symbols if s not in self.known)
             return
-        name = e.extent.bare
-        if e.extent.constant is not None:
+        if not axis.symbols:
             meant = tuple(d for d, fixed in self.graph.fixed.items() if fixed == value)
-            raise WgError(FixedExtent(where=e.where, got=e.value, expected=value, dims=meant))
-        if name is not None and name in self.graph.fixed:
-            raise WgError(FixedDim(dim=name, value=value, got=e.value, where=e.where))
-        used = sorted(e.extent.symbols())
-        where = self.origin[name] if name else ", ".join(f"{s} = {self.known.get(s, 'any')}" for s in used)
-        raise WgError(DimsDisagree(dim=self._text(e), value=e.value, where=e.where, other=value, other_where=where))
+            raise WgError(FixedExtent(where=axis.where, got=e.value, expected=value, dims=meant))
+        if axis.bare in self.graph.fixed:
+            raise WgError(FixedDim(dim=axis.bare, value=value, got=e.value, where=axis.where))
+        known = ", ".join(f"{s} = {self.known.get(s, 'any')}" for s in axis.symbols)
+        where = self.origin[axis.bare] if axis.bare else known
+        raise WgError(DimsDisagree(dim=self._text(axis), value=e.value, where=axis.where, other=value, other_where=where))
 
-    def _text(self, e: _Equation) -> str:
+    def _text(self, axis: _Axis) -> str:
         for name, extent in self.graph.derived.items():
-            if _opened(self.graph, extent) == e.extent:
+            if _opened(self.graph, extent) == axis.extent:
                 return f"{name} = {extent}"
-        return str(e.extent)
+        return str(axis.extent)
 
     def _ratio(self, e: _Equation, unknown: str, factor: int) -> NoWholeRatio:
-        others = sorted(e.extent.symbols() - {unknown})
+        others = [s for s in e.axis.symbols if s != unknown]
         known = ", ".join(f"{s} = {self.known[s]} ({self.origin[s]})" for s in others)
-        return NoWholeRatio(dim=unknown, formula=self._text(e), total=e.value, where=e.where, known=known, by=factor)
+        formula = self._text(e.axis)
+        return NoWholeRatio(dim=unknown, formula=formula, total=e.value, where=e.axis.where, known=known, by=factor)
 
 
 def _scalars(graph: ProgramGraph, dims: Mapping[str, int], given: Mapping[str, Any]) -> dict[str, Number]:

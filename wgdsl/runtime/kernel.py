@@ -26,7 +26,7 @@ from ..targets.sm_90a import SM_90A
 from . import cuda
 from .allocate import empty
 from .arrays import ArrayView, to_numpy, view
-from .bind import Bound, bind, shape_of
+from .bind import Binder, Bound, shape_of
 from .cache import Cache
 from .call import Given, Interface, one_device
 from .launch import Launch, prepare
@@ -68,6 +68,7 @@ class Kernel:
     def __init__(self, forms: Forms, cache: Cache | None = None):
         self.forms = forms
         self.interface = Interface(forms.graph)
+        self._binder = Binder(forms.graph)
         self._cache = cache or Cache.shared()
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
@@ -189,7 +190,7 @@ class Kernel:
     def _bind(self, given: Given, views: Mapping[str, ArrayView]) -> Bound:
         shapes = {name: v.shape for name, v in views.items()}
         key = (tuple(shapes.items()), tuple(given.scalars.items()), tuple(given.dims.items()))
-        return _remember(self._bindings, SHAPES, key, lambda: bind(self.graph, shapes, given.dims, given.scalars))
+        return _remember(self._bindings, SHAPES, key, lambda: self._binder.bind(shapes, given.dims, given.scalars))
 
     def bound(self, given: Given) -> Bound:
         """The dims and scalars of a call."""
@@ -230,13 +231,14 @@ class Kernel:
         return tuple(launch for launch in launches if launch.blocks)
 
     def _module(self, name: str) -> Module:
-        binary = self.binaries[name].cubin
+        binary = self.binaries[name]
         with self._lock:
             if name not in self._modules:
                 kernel = next(k for k in self.roles.kernels if k.name == name)
                 shared = kernel.shared_bytes + SM_90A.shared_slack
                 entry = self.forms.entries[name]
-                self._modules[name] = Module(cubin=binary, entry=entry, target=self.target, shared=shared)
+                module = Module(cubin=binary.cubin, entry=entry, target=self.target, shared=shared, compiler=binary.nvrtc)
+                self._modules[name] = module
             return self._modules[name]
 
     def _staged(self, given: Given) -> Any:

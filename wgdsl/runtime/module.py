@@ -9,9 +9,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..diagnostics.model import WgError
+from ..diagnostics.model import EnvironmentFault, WgError
 from ..diagnostics.runtime import WrongGpu
-from .cuda import Device, checked, driver, on_device, relaxed_capture
+from .cuda import CudaError, Device, checked, driver, driver_version, on_device, relaxed_capture
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Module:
     entry: str
     target: str
     shared: int
+    compiler: str = ""  # NVRTC's version, for the message when the driver is too old for it
     _library: Any = None
     _functions: dict[int, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -41,13 +42,21 @@ class Module:
             raise WgError(WrongGpu(target=self.target, device=dev.name, has=dev.target))
         d, what = driver(), f"kernel {self.entry} on {dev.name}"
         if self._library is None:
-            self._library = checked(d.cuLibraryLoadData(self.cubin, [], [], 0, [], [], 0), "cuLibraryLoadData", what)
+            self._library = self._loaded(d, what)
         kernel = checked(d.cuLibraryGetKernel(self._library, self.entry.encode()), "cuLibraryGetKernel", what)
         function = checked(d.cuKernelGetFunction(kernel), "cuKernelGetFunction", what)
         attribute = d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         doing = f"{what}: {self.shared} bytes of shared memory, of {dev.shared_limit}"
         checked(d.cuFuncSetAttribute(function, attribute, self.shared), "cuFuncSetAttribute", doing)
         return function
+
+    def _loaded(self, d: Any, what: str) -> Any:
+        try:
+            return checked(d.cuLibraryLoadData(self.cubin, [], [], 0, [], [], 0), "cuLibraryLoadData", what)
+        except CudaError as e:
+            made = f"compiled by NVRTC {self.compiler} for {self.target}" if self.compiler else f"for {self.target}"
+            message = f"the driver (CUDA {driver_version()}) can't load {what}, {made}: {e.code}"
+            raise EnvironmentFault(message, "update the driver, or install an NVRTC of the driver's CUDA version") from e
 
 
 def _runs(target: str, capability: tuple[int, int]) -> bool:
