@@ -41,7 +41,7 @@ setup: $(STAMP) ## a virtual environment with wgdsl (editable) and the developme
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "wgdsl needs Python 3.11 or later, and $(PYTHON) is older: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	  echo "wgdsl needs Python 3.11 or later, which '$(PYTHON)' isn't; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@

@@ -5,33 +5,18 @@ from __future__ import annotations
 import pytest
 
 import wgdsl
-from wgdsl.foundation.resources import resource
+from tests.shipped import KERNELS, attention, field_ids
 
 torch = pytest.importorskip("torch")
-from tests.gpu.support import Attention, attention_cases, worst  # noqa: E402
+from tests.gpu.support import Attention, Tally, attention_cases, attention_reference, worst  # noqa: E402
 
 pytestmark = pytest.mark.gpu
-PROGRAM = resource("examples", "attention", "attention.wg")
-SCHEDULES = ("simple", "fa3")
-CONFIGS = 26  # each of the 16 kernels; more than 100 for each schedule, dtype and mask
+ATTENTION = [k for k in KERNELS if "attention" in k.program]
+RUNS = 100  # of each kernel
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    made = {}
-
-    def get(schedule: str, d: int, dtype: str, causal: bool):
-        key = (schedule, d, dtype, causal)
-        if key not in made:
-            dims, options = {"D": d, "E": d}, {"causal": causal}
-            made[key] = wgdsl.compile(PROGRAM, schedule=schedule, dims=dims, types={"T": dtype}, options=options)
-        return made[key]
-
-    return get
-
-
-def run(kernel, case: Attention, inputs, d: int, dtype: str):
-    outputs = case.outputs(d, dtype)
+def run(kernel, case: Attention, inputs, e: int, dtype: str):
+    outputs = case.outputs(e, dtype, lse="L" in kernel.interface.outputs)
     kernel(**inputs, out={name: o.array for name, o in outputs.items()})
     torch.cuda.synchronize()
     assert all(o.untouched() for o in outputs.values()), f"wrote beside an output: {case}"
@@ -42,30 +27,37 @@ def bits(t):
     return t.contiguous().view(torch.uint8)
 
 
-@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-@pytest.mark.parametrize("d", [64, 128])
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_random_lengths(compiled, record, schedule, d, dtype, causal):
-    kernel = compiled(schedule, d, dtype, causal)
-    record.tries(kernel.cuda)
-    largest, wrong = 0.0, []
-    cases = attention_cases(CONFIGS, seed=hash((d, causal)) % 1000)
-    for seed, case in enumerate(cases):
-        inputs = case.inputs(d, d, dtype, 10 * seed)
-        first = run(kernel, case, inputs, d, dtype)
-        second = run(kernel, case, inputs, d, dtype)
+def compiled(schedule: str, d: int, dtype: str, causal: bool):
+    return attention(schedule, causal, d, dtype=dtype).compile(build=True)
+
+
+@pytest.mark.parametrize("shipped", ATTENTION, ids=field_ids(ATTENTION))
+def test_random_lengths(record, shipped):
+    kernel, fixed = shipped.compile(build=True), dict(shipped.dims)
+    causal, tally = dict(shipped.options)["causal"], Tally()
+    for seed, case in enumerate(attention_cases(RUNS, seed=fixed["D"] + causal)):
+        inputs = case.inputs(fixed["D"], fixed["E"], shipped.dtype, 10 * seed)
+        first, second = (run(kernel, case, inputs, fixed["E"], shipped.dtype) for _ in range(2))
         assert all(torch.equal(bits(first[n]), bits(second[n])) for n in first), f"two runs differ: {case}"
-        error, verdicts = worst(kernel, inputs, first)
-        largest = max(largest, error)
-        wrong += [f"{case}: {v}" for v in verdicts if not v.right]
-    record(kernel.cuda, f"attention {schedule} d{d} {dtype} {'causal' if causal else 'full'}", largest, runs=2 * len(cases))
-    assert not wrong, "\n".join(wrong[:10])
+        wanted = attention_reference(inputs["Q"], inputs["K"], inputs["V"], causal)
+        for name, got in first.items():
+            tally.add((name, case), got, *wanted[name])
+    record(kernel.cuda, shipped.name, tally.largest, runs=2 * RUNS)
+    assert not tally.wrong, f"{len(tally.wrong)} wrong\n" + "\n".join(tally.wrong[:10])
+
+
+def test_the_float64_evaluator_agrees():
+    """The same bar, by the project's own reference."""
+    kernel = compiled("fa3", 64, "bf16", True)
+    for seed, case in enumerate([Attention(2, 2, 3, 200, 333), Attention(1, 1, 1, 129, 64)]):
+        inputs = case.inputs(64, 64, "bf16", seed)
+        _, verdicts = worst(kernel, inputs, run(kernel, case, inputs, 64, "bf16"))
+        assert all(v.right for v in verdicts), verdicts
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("m, n", [(5, 0), (0, 5), (130, 64), (1, 20), (300, 1)])
-def test_rows_without_a_key(compiled, m, n, causal):
+def test_rows_without_a_key(m, n, causal):
     kernel, case = compiled("fa3", 64, "f16", causal), Attention(1, 1, 2, m, n)
     out = run(kernel, case, case.inputs(64, 64, "f16", 1), 64, "f16")
     empty = max(0, m - n) if causal else (m if n == 0 else 0)
@@ -74,14 +66,14 @@ def test_rows_without_a_key(compiled, m, n, causal):
 
 
 @pytest.mark.parametrize("b, g, r", [(0, 1, 1), (2, 0, 1)])
-def test_no_batch_and_no_heads(compiled, b, g, r):
+def test_no_batch_and_no_heads(b, g, r):
     kernel, case = compiled("fa3", 64, "f16", False), Attention(b, g, r, 7, 9)
     out = kernel(**case.inputs(64, 64, "f16", 1))
     assert out.O.shape == (b, 7, g * r, 64) and out.L.shape == (b, g * r, 7)
     torch.cuda.synchronize()
 
 
-def test_many_heads(compiled):
+def test_many_heads():
     kernel, case = compiled("fa3", 64, "f16", False), Attention(65536, 1, 1, 1, 3)
     inputs = case.inputs(64, 64, "f16", 3)
     out = run(kernel, case, inputs, 64, "f16")
@@ -90,7 +82,7 @@ def test_many_heads(compiled):
     assert (out["O"].double() - want).abs().max() < 4e-3
 
 
-def test_transposed_and_fused_layouts(compiled):
+def test_transposed_and_fused_layouts():
     """[B, H, S, D] memory, and Q, K, V as slices of one array."""
     kernel, case = compiled("fa3", 64, "bf16", True), Attention(2, 3, 1, 150, 150)
     dense = case.inputs(64, 64, "bf16", 5)
@@ -103,7 +95,7 @@ def test_transposed_and_fused_layouts(compiled):
         assert all(torch.equal(bits(got[n]), bits(want[n])) for n in want)
 
 
-def test_output_in_another_layout(compiled):
+def test_output_in_another_layout():
     """[B, H, S, D] memory for the output; rows that the copy engine can't reach are refused by name."""
     kernel, case = compiled("simple", 64, "f16", False), Attention(2, 2, 1, 100, 90)
     inputs = case.inputs(64, 64, "f16", 6)
@@ -116,7 +108,7 @@ def test_output_in_another_layout(compiled):
         kernel(**inputs, out={"O": wide[..., :64]})
 
 
-def test_broadcast_heads(compiled):
+def test_broadcast_heads():
     """Stride 0: right, or refused by name."""
     kernel, case = compiled("fa3", 64, "f16", False), Attention(1, 1, 8, 64, 96)
     inputs = case.inputs(64, 64, "f16", 7)

@@ -41,12 +41,23 @@ def scaled_copy(persistent: bool = False) -> Kernel:
         return TensorMap(name=f"{name}s", tensor=name, dtype=F16, dims=dims, box=(64, 64), swizzle=128)
 
     shape = (P("M"), P("N"))
+    axes = (GridAxis(index="i", tile=64, blocks=ceildiv(P("M"), 64)), GridAxis(index="j", tile=64, blocks=ceildiv(P("N"), 64)))
     return Kernel(
-        name="copy", program="copy", schedule="s", target="sm_90a", threads=256, roles=(), rings=(), buffers=(), barriers=(),
-        values=(), index_extents={}, shared_bytes=4096, maps=(by_map("X"), by_map("Y")),
-        grid=Grid(axes=(GridAxis(index="i", tile=64, blocks=ceildiv(P("M"), 64)), GridAxis(index="j", tile=64, blocks=ceildiv(P("N"), 64))),
-                  persistent=persistent),
-        tensors=(TensorArg(name="X", dtype=F16, shape=shape, written=False), TensorArg(name="Y", dtype=F16, shape=shape, written=True)),
+        name="copy",
+        program="copy",
+        schedule="s",
+        target="sm_90a",
+        threads=256,
+        roles=(),
+        rings=(),
+        buffers=(),
+        barriers=(),
+        values=(),
+        index_extents={},
+        shared_bytes=4096,
+        maps=(by_map("X"), by_map("Y")),
+        grid=Grid(axes=axes, persistent=persistent),
+        tensors=tuple(TensorArg(name=n, dtype=F16, shape=shape, written=n == "Y") for n in "XY"),
         params=(
             Param(kind="map", name="Xs", tensor="X"),
             Param(kind="map", name="Ys", tensor="Y"),
@@ -56,7 +67,7 @@ def scaled_copy(persistent: bool = False) -> Kernel:
             Param(kind="scalar", name="x", dtype=F32),
             Param(kind="flag", name="Y.tma", tensor="Y"),
         ),
-    )  # fmt: skip
+    )
 
 
 KINDS = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_float, ctypes.c_int32)
@@ -165,10 +176,10 @@ def test_context_is_restored(driver):
     assert driver.context == 0 and driver.loads == 1
 
 
-@pytest.mark.parametrize(
-    "target, capability, runs",
-    [("sm_80", (8, 0), True), ("sm_80", (8, 9), True), ("sm_80", (9, 0), False), ("sm_90", (9, 0), True), ("sm_90a", (10, 0), False),
-     ("sm_100", (10, 3), True), ("sm_89", (10, 0), False)],
-)  # fmt: skip
+RUNS = [("sm_80", (8, 0)), ("sm_80", (8, 9)), ("sm_90", (9, 0)), ("sm_100", (10, 3))]
+DOES_NOT = [("sm_80", (9, 0)), ("sm_90a", (10, 0)), ("sm_89", (10, 0)), ("sm_89", (8, 6))]
+
+
+@pytest.mark.parametrize("target, capability, runs", [(*r, True) for r in RUNS] + [(*r, False) for r in DOES_NOT])
 def test_which_device_runs_what(target, capability, runs):
     assert module._runs(target, capability) is runs

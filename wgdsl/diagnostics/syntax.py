@@ -365,7 +365,7 @@ class TooDeep(Problem):
     what: str  # expression, block
 
     code: ClassVar[str] = "WG0112"
-    doc: ClassVar[str] = """An expression is at most 200 operators deep, and so is the nesting of blocks. A sum is as deep as it has
+    doc: ClassVar[str] = """An expression is at most 100 operators deep, and so is the nesting of blocks. A sum is as deep as it has
 terms, since `a + b + c` is `(a + b) + c`; parentheses don't count."""
 
     def title(self) -> str:

@@ -105,9 +105,9 @@ class Binder:
 
 
 def _axes(graph: ProgramGraph, name: str, node: Input | Output) -> Iterator[_Axis]:
-    for number, shown in enumerate(node.shape):
+    for axis, shown in enumerate(node.shape):
         extent = _opened(graph, shown)
-        yield _Axis(extent, f"{name} axis {number}", extent.bare, tuple(sorted(extent.symbols())))
+        yield _Axis(extent, f"{name} axis {axis}", extent.bare, tuple(sorted(extent.symbols())))
 
 
 def _opened(graph: ProgramGraph, extent: Poly) -> Poly:
@@ -178,7 +178,7 @@ class _Solver:
         if not axis.symbols:
             meant = tuple(d for d, fixed in self.graph.fixed.items() if fixed == value)
             raise WgError(FixedExtent(where=axis.where, got=e.value, expected=value, dims=meant))
-        if axis.bare in self.graph.fixed:
+        if axis.bare is not None and axis.bare in self.graph.fixed:
             raise WgError(FixedDim(dim=axis.bare, value=value, got=e.value, where=axis.where))
         known = ", ".join(f"{s} = {self.known.get(s, 'any')}" for s in axis.symbols)
         where = self.origin[axis.bare] if axis.bare else known

@@ -15,6 +15,7 @@ from typing import Any
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..roles.model import Kernel, Param, TensorMap
+from ..targets.tma import TMA
 from .arrays import ArrayView
 from .bind import LIMIT, Bound
 from .cuda import checked, driver
@@ -91,8 +92,13 @@ class _Arguments:
         return encode(m, view, self.bound.dims)
 
     def _unreachable(self, m: TensorMap) -> bool:
-        has_flag = any(q.kind == "flag" and q.tensor == m.tensor for q in self.kernel.params)
-        return has_flag and map_problem(m, self.views[m.tensor]) is not None
+        """Whether a result that may be stored in another way has to be: the array suits no map, or its rows end inside one of
+        the granules in which a bulk store writes (what lies behind the row would be overwritten)."""
+        if not any(q.kind == "flag" and q.tensor == m.tensor for q in self.kernel.params):
+            return False
+        view = self.views[m.tensor]
+        row = view.shape[m.dims[0].axis] * m.dtype.nbytes
+        return row % TMA.store_granule != 0 or map_problem(m, view) is not None
 
     def _pointer(self, p: Param) -> Any:
         return ctypes.c_uint64(self.views[p.tensor or p.name].pointer)

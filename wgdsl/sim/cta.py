@@ -97,7 +97,7 @@ class Agent:
         self.env: dict[str, Integer] = {**cta.world.dims, "wg": ordinal}
         self.scalars, self.tensors = cta.world.scalars, cta.world.tensors
         self.registers = RegisterFile(self, tuple(v for v in cta.world.kernel.values if v.role == role.name))
-        self.positions: dict[str, int] = {r: 0 for r in cta.world.rings}
+        self.positions: dict[str, int] = dict.fromkeys(cta.world.rings, 0)
         self.shares: tuple[int, ...] = THREAD if role.elected else WHOLE
         self.minds = (Knowledge(), Knowledge())
         self.written = [0, 0]  # own generic writes, by share

@@ -19,9 +19,9 @@ _OPERANDS = frozenset(("NAME", "PART", "NUMBER", "REDUCER", "(", "-", "not", "tr
 _CLASSES = {"NAME": "a name", "NUMBER": "a number", "STRING": 'a file name in `"`', "$END": "the end of the file"}
 # What begins an item of a list, and what such an item is called. Where all of a row fit, they are named as a group.
 _ITEMS = {
-    "step": frozenset("fill await issue compute pack rescale finish for once".split()),
-    "line of a schedule": frozenset("tile fuse stream grid role smem regs".split()),
-    "declaration or statement": frozenset("dims type out require assume let def index".split()),
+    "step": frozenset(["fill", "await", "issue", "compute", "pack", "rescale", "finish", "for", "once"]),
+    "line of a schedule": frozenset(["tile", "fuse", "stream", "grid", "role", "smem", "regs"]),
+    "declaration or statement": frozenset(["dims", "type", "out", "require", "assume", "let", "def", "index"]),
     "program or schedule": frozenset(("program", "schedule", "import")),
 }
 _HOMES = {"step": "the steps of a role", "line of a schedule": "a schedule", "declaration or statement": "a program"}

@@ -22,10 +22,10 @@ from .parser import parse, parse_words
 _WIDTH = 100  # of a one-line block
 _NARROW = 60  # wider lines don't move the column of comments
 _INDENT, _CONTINUED = 2, 4
-_PADDED = frozenset("OPTION DIMS TYPE IN OUT TILE FUSE STREAM GRID".split())  # keywords filled up to six characters
-_SHAPES = frozenset("IN OUT SMEM REGS".split())  # items whose `[a, b]` keeps its spaces
-_STEPS = frozenset("FILL AWAIT ISSUE COMPUTE PACK RESCALE FINISH".split())  # `Ks[j+1]`
-_OPERATORS = frozenset("+ - * / % ** < <= > >= == !=".split())
+_PADDED = frozenset(["OPTION", "DIMS", "TYPE", "IN", "OUT", "TILE", "FUSE", "STREAM", "GRID"])  # keywords filled up to six characters
+_SHAPES = frozenset(["IN", "OUT", "SMEM", "REGS"])  # items whose `[a, b]` keeps its spaces
+_STEPS = frozenset(["FILL", "AWAIT", "ISSUE", "COMPUTE", "PACK", "RESCALE", "FINISH"])  # `Ks[j+1]`
+_OPERATORS = frozenset(["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!="])
 _BLOCKS = (ast.RoleBody, ast.ForStep, ast.OnceStep, ast.TurnStep)
 
 
@@ -80,7 +80,7 @@ class _Layout:
         word = self.words[n]
         if self.words[self.lead[n]].type != "NAME":
             return False
-        return known == 0 and word.type == "EQUAL" or known == 1 and word.type in ("WHERE", "WHEN")
+        return (known == 0 and word.type == "EQUAL") or (known == 1 and word.type in ("WHERE", "WHEN"))
 
     # ---- structure
 

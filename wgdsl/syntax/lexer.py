@@ -15,8 +15,8 @@ from ..diagnostics.model import Problem
 from ..diagnostics.syntax import BadCharacter, BadNumber, NumberRange
 from ..foundation.source import Source, Span
 
-REDUCTIONS = frozenset("sum max min argmax argmin softmax logsumexp".split())
-RESERVED = REDUCTIONS | frozenset("and or not true false inf nan".split())
+REDUCTIONS = frozenset(["sum", "max", "min", "argmax", "argmin", "softmax", "logsumexp"])
+RESERVED = REDUCTIONS | frozenset(["and", "or", "not", "true", "false", "inf", "nan"])
 CALLABLE = frozenset(("max", "min"))  # reductions that are functions too
 
 _WORD = re.compile(

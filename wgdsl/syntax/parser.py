@@ -26,7 +26,7 @@ from .lexer import CALLABLE, REDUCTIONS, RESERVED, Lexed, Word, lex
 from .tables import tables
 
 VERSION = 1
-MAX_DEPTH = 200
+MAX_DEPTH = 100
 _MAX_PROBLEMS = 20
 
 

@@ -10,7 +10,9 @@ from .swizzle import SWIZZLES
 
 @dataclass(frozen=True, kw_only=True)
 class TmaLimits:
-    """What a tensor map may say. Strides and alignments in bytes, extents and boxes in elements."""
+    """What a tensor map may say. Strides and alignments in bytes, extents and boxes in elements.
+
+    store_granule: a store is clipped to the innermost extent in steps of so many bytes (seen on an H200; loads are exact)."""
 
     rank: int
     box: int
@@ -21,6 +23,7 @@ class TmaLimits:
     shared_alignment: int
     map_bytes: int
     map_alignment: int
+    store_granule: int
 
     def __post_init__(self):
         assert self.global_alignment == self.stride_multiple and self.map_bytes % self.map_alignment == 0
@@ -37,6 +40,7 @@ TMA = TmaLimits(
     shared_alignment=1024,
     map_bytes=128,
     map_alignment=64,
+    store_granule=16,
 )
 
 

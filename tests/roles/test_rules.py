@@ -1,0 +1,84 @@
+"""The form's own rules: each broken once, and named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.sim.programs import attention, drop, edit, gemm
+from wgdsl.foundation.dtypes import BF16
+from wgdsl.program.poly import Poly
+from wgdsl.roles.model import Advance, Elect, FenceAsync, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
+from wgdsl.roles.rules import broken
+
+
+def whys(program: RoleProgram) -> list[str]:
+    return [why for k in program.kernels for _, _, why in broken(k)]
+
+
+@pytest.mark.parametrize("program", [gemm(), attention()], ids=["gemm", "attention"])
+def test_right_programs_break_none(program):
+    assert whys(program) == []
+
+
+def change(kind, **fields):
+    return lambda s: replace(s, **fields) if isinstance(s, kind) else s
+
+
+def kernel_with(program: RoleProgram, **fields) -> RoleProgram:
+    return replace(program, kernels=(replace(program.kernels[0], **fields),))
+
+
+def test_names():
+    assert "there is no ring `Xs`" in whys(edit(gemm(), change(Advance, ring="Xs")))
+    assert "there is no barrier `Xs.full`" in whys(edit(gemm(), change(Wait, barrier="Xs.full")))
+    assert "there is no map `X`" in whys(edit(gemm(), change(Tma, map="X")))
+    assert "there is no value `X` in this role" in whys(edit(gemm(), change(Wgmma, acc="X")))
+    k = gemm().kernels[0]
+    assert "buffer `As` is declared twice" in whys(kernel_with(gemm(), buffers=(*k.buffers, k.buffers[0])))
+
+
+def test_threads():
+    alone = "this step is for one thread, and all threads of the warpgroup would execute it"
+    assert alone in whys(edit(gemm(), lambda s: s.body if isinstance(s, Elect) else s))
+    together = "this step is for a whole warpgroup, and one thread would execute it"
+    assert together in whys(edit(gemm(), lambda s: Elect(body=(s,)) if isinstance(s, FenceAsync) else s))
+
+
+def test_register_counts():
+    assert "role `load` sets its registers 0 times; it does so once, first of all" in whys(edit(gemm(), drop(lambda s: isinstance(s, Registers))))
+    assert "role `math` has 232 registers" in whys(edit(gemm(), change(Registers, count=224), role="math"))
+
+
+def test_warpgroups():
+    assert "the roles take warpgroups [0, 1, 2] of a CTA of 512 threads" in whys(kernel_with(gemm(), threads=512))
+
+
+def test_rings():
+    k = gemm().kernels[0]
+    shallow = (replace(k.buffers[0], stages=1), *k.buffers[1:])
+    assert "buffer `As` has ring `As` and 1 stages, ring `As` has 2" in whys(kernel_with(gemm(), buffers=shallow))
+    assert "`As.full` belongs to ring `As`, not `Cs`" in whys(edit(gemm(), change(Wait, slot=Slot(ring="Cs"))))
+
+
+def test_copies():
+    k = gemm().kernels[0]
+    other = (replace(k.maps[0], swizzle=64), *k.maps[1:])
+    assert "map `A` moves f16 in swizzle 64, `As` holds f16 in swizzle 128" in whys(kernel_with(gemm(), maps=other))
+    tall = (replace(k.maps[0], box=(64, 96)), *k.maps[1:])
+    assert "the box of map `A` doesn't fill whole panels of `As`" in whys(kernel_with(gemm(), maps=tall))
+    assert "map `A` has 2 dimensions" in whys(edit(gemm(), change(Tma, map="A", coords=(Poly.of(0),))))
+
+
+def test_products():
+    assert "`Acc` is a tile of 128 columns, the product has n 64" in whys(edit(gemm(), change(Wgmma, n=64)))
+    assert any("is no K-major operand" in w for w in whys(edit(gemm(), change(Wgmma, k=128))))
+    assert any("64 x 64 of f16" in w for w in whys(edit(gemm(), change(Wgmma, dtype=BF16))))
+
+
+def test_values():
+    k = attention().kernels[0]
+    narrow = tuple(replace(v, cols=32) if v.name == "P" else v for v in k.values)
+    assert "`P` of `math` can't live in the registers of `S`: another kind or size" in whys(kernel_with(attention(), values=narrow))
+    assert "`S` must be an operand and `P` a tile" in whys(edit(attention(), change(Pack, dst="S")))
