@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -143,7 +144,7 @@ def variants(x: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(x, int):
         yield "int", x + 8
     elif isinstance(x, float):
-        yield "float", x + 0.5
+        yield "float", -x if math.isinf(x) else x + 0.5
     elif isinstance(x, Poly):
         yield "poly", x + 1
     elif isinstance(x, DType):

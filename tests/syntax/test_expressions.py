@@ -148,7 +148,9 @@ def test_shown_with_the_parentheses_that_are_needed(text):
     assert show(expression(text)) == text
 
 
-@pytest.mark.parametrize("text, shown", [("((a))", "a"), ("(a * b) + c", "a * b + c"), ("1_000", "1_000"), ("x[i , j+1]", "x[i, j + 1]")])
+@pytest.mark.parametrize(
+    "text, shown", [("((a))", "a"), ("(a * b) + c", "a * b + c"), ("1_000", "1_000"), ("x[i , j+1]", "x[i, j + 1]")]
+)
 def test_shown_without_the_others(text, shown):
     assert show(expression(text)) == shown
 

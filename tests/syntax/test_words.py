@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields, replace
 
 import pytest
 
@@ -11,8 +12,9 @@ from tests.syntax.texts import ROOT, codes, expression, items, parsed, plan, pro
 from wgdsl.diagnostics.syntax import ReservedWord, TooDeep
 from wgdsl.foundation.source import Source
 from wgdsl.syntax import ast
+from wgdsl.syntax.depth import MAX_DEPTH
 from wgdsl.syntax.lexer import RESERVED
-from wgdsl.syntax.parser import MAX_DEPTH, parse
+from wgdsl.syntax.parser import parse
 from wgdsl.syntax.printer import show
 from wgdsl.syntax.tables import tables
 
@@ -27,7 +29,7 @@ EVERYWHERE = """program {0} {{
   in x: f32 = {0}
   out {0}: f32
   require {0} < {0} and not {0}
-  let {0} = {0} when_
+  let {0} = {0}
   when_[{0}] = {0}[{0}] + {0}({0}) where {0} < N else {0} when {0} == {0}
   {0}[i] = sum[{0}] {0}[{0},i] * {0}
   {0}[i] = {0} {0}[j] = {0}
@@ -48,7 +50,19 @@ schedule {0} for {0} on {0} {{
     for {0} {{ once {{ await {0} }} in turn {{ await {0} }} }}
   }}
 }}
-""".replace(" let {0} = {0} when_\n", " let {0} = {0}\n")
+"""
+
+
+def renamed(part, names: dict[str, str]):
+    """The tree with other names; the words of the language in it stay."""
+    if isinstance(part, str):
+        return names.get(part, part)
+    if isinstance(part, tuple):
+        return tuple(renamed(p, names) for p in part)
+    if not isinstance(part, ast.Node):
+        return part
+    own = ("span", "direction", "kind", "unit", "op", "persistent", "text")
+    return replace(part, **{f.name: renamed(getattr(part, f.name), names) for f in fields(part) if f.name not in own})
 
 
 @pytest.mark.parametrize("word", [*FREE, "letter", "mask", "masked", "in_smem", "stage0", "for_", "q1", "summed", "infinite"])
@@ -56,9 +70,7 @@ def test_a_word_that_is_not_reserved_may_name_anything(word):
     """The tree is the one that any other name gives, so no keyword was taken for another thing."""
     text = EVERYWHERE.format(word)
     tree = parsed(text)
-    assert repr(tree).replace(repr(word), "'zz'").replace(repr(word + "o"), "'zzo'").replace(repr(word + "t"), "'zzt'") == repr(
-        parsed(EVERYWHERE.format("zz"))
-    ).replace("'descending'", "")
+    assert renamed(tree, {word: "zz", f"{word}o": "zzo", f"{word}t": "zzt"}) == parsed(EVERYWHERE.format("zz"))
     assert parsed(show(tree)) == tree
 
 
@@ -73,7 +85,7 @@ def test_a_reserved_word_as_a_name_is_an_error_that_says_so(word, line):
 @pytest.mark.parametrize("text", ["letx = 1", "inX: f32", "dimsN", "let x=1 lety=2", "option a=1 optionb=2"])
 def test_a_keyword_ends_where_the_word_ends(text):
     assert problems(f"program p {{\n{text}\n}}")
-    assert codes(f"schedule s for p on t {{ tilei 128 }}") == ["WG0109"]
+    assert codes("schedule s for p on t { tilei 128 }") == ["WG0109"]
 
 
 def test_names_that_begin_with_a_keyword_are_whole():
@@ -114,11 +126,9 @@ def test_depth_up_to_the_limit_works_in_every_pass_over_the_tree(text):
 
 
 @pytest.mark.parametrize("count", [MAX_DEPTH + 2, 1000, 5000])
-@pytest.mark.parametrize("begin, between, end", [("", " + ", ""), ("", "**", ""), ("-", "-", "-"), ("f(", "f(", "f("), ("not ", "not ", "not ")])
-def test_deeper_expressions_are_refused_with_their_line(begin, between, end, count):
-    closers = ")" * (count + 1) if begin == "f(" else ""
-    text = "program p {\n  dims N\n  let x = " + (begin + between.join(["a"] * count) if not begin else begin * (count + 1) + "a" + closers) + "\n}"
-    (problem,) = problems(text)
+@pytest.mark.parametrize("begin, end", [("a + ", ""), ("a ** ", ""), ("-", ""), ("not ", ""), ("f(", ")"), ("a[", "]")])
+def test_deeper_expressions_are_refused_with_their_line(begin, end, count):
+    (problem,) = problems("program p {\n  dims N\n  let x = " + begin * count + "a" + end * count + "\n}")
     assert isinstance(problem, TooDeep) and problem.what == "expression"
     assert problem.span is not None and problem.span.line == 3
 

@@ -39,9 +39,11 @@ from wgdsl.roles.model import (
     Role,
     RoleProgram,
     Step,
+    StoreShared,
     Tma,
     Wait,
     WaitGroup,
+    Zero,
 )
 from wgdsl.verify import check
 
@@ -292,8 +294,8 @@ def test_reserved_ids():
 
 
 def test_a_missing_commit():
-    found = problems(edit(gemm(), drop(is_a(Commit))))
-    assert any(isinstance(p, TouchedInFlight) and p.value == "Acc" for p in found)
+    p = only(TouchedInFlight, edit(gemm(), drop(is_a(Commit))))
+    assert p.value == "Acc" and p.step == "wait_group 0 ready Acc"
 
 
 def test_a_missing_wait_group():
@@ -321,8 +323,11 @@ def test_an_operand_rewritten_in_the_next_round():
 
 
 def test_a_product_that_is_never_awaited():
-    p = only(NeverAwaited, edit(gemm(), drop(lambda s: is_a(WaitGroup)(s) or type(s).__name__ in ("StoreShared", "If", "TmaStore"))))
+    gone = drop(lambda s: is_a(WaitGroup)(s) or is_a(Zero)(s) or is_a(StoreShared)(s))
+    p = only(NeverAwaited, edit(gemm(), gone))
     assert p.title().endswith("is never waited for before `math` ends")
+    found = problems(edit(edit(gemm(), gone), drop(is_a(Commit))))
+    assert [p.title().endswith("is never committed before `math` ends") for p in found] == [True]
 
 
 def test_a_missing_fence():

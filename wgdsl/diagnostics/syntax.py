@@ -85,9 +85,7 @@ works:
         if " " < self.character < "\x7f":
             return f"`{self.character}` has no meaning here"
         name = unicodedata.name(self.character, "a control character" if ord(self.character) < 0xA0 else "unnamed")
-        return f"character U+{ord(self.character):04X} ({name}) " + (
-            "in a comment" if self.in_comment else "outside a comment"
-        )
+        return f"character U+{ord(self.character):04X} ({name}) " + ("in a comment" if self.in_comment else "outside a comment")
 
     def help(self) -> str:
         if self.character in _INSTEAD:
@@ -192,7 +190,9 @@ class ReservedWord(Problem):
     use: str = ""
 
     code: ClassVar[str] = "WG0107"
-    doc: ClassVar[str] = """`and or not true false inf nan` and the reductions `sum max min argmax argmin softmax logsumexp` name
+    doc: ClassVar[
+        str
+    ] = """`and or not true false inf nan` and the reductions `sum max min argmax argmin softmax logsumexp` name
 nothing else. All other keywords are keywords only where one can stand, and may name anything.
 
 fails:
@@ -365,7 +365,9 @@ class TooDeep(Problem):
     what: str  # expression, block
 
     code: ClassVar[str] = "WG0112"
-    doc: ClassVar[str] = """An expression is at most 100 operators deep, and so is the nesting of blocks. A sum is as deep as it has
+    doc: ClassVar[
+        str
+    ] = """An expression is at most 100 operators deep, and so is the nesting of blocks. A sum is as deep as it has
 terms, since `a + b + c` is `(a + b) + c`; parentheses don't count."""
 
     def title(self) -> str:

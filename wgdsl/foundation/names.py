@@ -39,7 +39,20 @@ signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc ullmax ullmin 
 """
 _VECTORS = {
     f"{scalar}{count or ''}"
-    for scalar in ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong", "float", "double"]
+    for scalar in [
+        "char",
+        "uchar",
+        "short",
+        "ushort",
+        "int",
+        "uint",
+        "long",
+        "ulong",
+        "longlong",
+        "ulonglong",
+        "float",
+        "double",
+    ]
     for count in (0, 1, 2, 3, 4)
 } | {f"make_{scalar}{count}" for scalar in ("float", "int", "uint", "half", "short", "char") for count in (2, 3, 4)}
 RESERVED = (

@@ -423,4 +423,4 @@ class _Printer:
 
     @head.register
     def _(self, s: ClearRows) -> str:
-        return f"clear {self.tile(s.buffer, s.part, s.slot)} rows from {s.start}"
+        return f"clear {self.tile(s.buffer, s.part, s.slot)} rows {s.start} .. {s.stop - 1}"

@@ -89,6 +89,7 @@ class Computer:
     role: str
     values: dict[str, Value] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  # node -> value that holds it
+    reading: dict[str, str] = field(default_factory=dict)  # guarded state -> row value that exponents of this tile read
 
     def declare(self, value: Value) -> str:
         self.values.setdefault(value.name, value)
@@ -187,7 +188,10 @@ class _Ops:
                 s = self.streamed.state(x.tensor.removesuffix(OLD_SUFFIX))
                 return Reg(name=self.computer.state_value(s)) if s else None
             s = self.streamed.state(x.tensor)
-            return Reg(name=self.running.get(x.tensor) or self.computer.state_value(s)) if s else None
+            if s is None:
+                return None
+            known = self.running.get(x.tensor) or self.computer.reading.get(x.tensor)
+            return Reg(name=known or self.computer.state_value(s))
 
         return rewrite(e, one)
 
@@ -254,6 +258,7 @@ class _Ops:
         lanes = "partial" if self.computer.is_partial(s) else "full"
         self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
         self.running[s.name] = dst
+        self.computer.reading.pop(s.name, None)
         if s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full):
             self.guard(s, dst)
         for t in self.streamed.states:
@@ -265,7 +270,7 @@ class _Ops:
         ref = self.computer.row(f"{self.computer.state_value(s)}.ref")
         nothing = Cmp(op="eq", left=Reg(name=dst), right=const(float(IDENTITY[s.node.op])))
         self.emit(MapOp(dst=ref, expr=Select(cond=nothing, then=const(0.0), other=Reg(name=dst)), rows=self.rows))
-        self.running[s.name] = ref
+        self.running[s.name] = self.computer.reading[s.name] = ref
 
     def correct(self, s: State) -> str:
         """The factor by which what was accumulated so far is corrected, computed once a tile."""

@@ -18,15 +18,23 @@ class LoadSync(RoleSync):
         homes = [name_of(t) for t in s.targets]
         names = [h.split(".")[0] for h in homes]
         ring = self.placement.ring_of[names[0]]
-        if self.placement.per_part(ring):
+        if self.by_parts(names[0]):
             for part in self.parts(homes[0], s):
                 self.one(ring, [(self.placement.placed[names[0]], [part])], part, position)
+        elif homes != names:
+            cure = "a streamed tile, or several filled together, has one barrier: fill it whole"
+            raise WgError(NotYetSupported(span=s.span, what=f"`fill {homes[0]}`", cure=cure))
         else:
             every = [(self.placement.placed[n], list(range(self.placement.placed[n].buffer.parts))) for n in names]
             self.one(ring, every, 0, position)
         streamed = self.plan.axis in self.plan.homes[names[0]].indices
         if streamed or (self.last_fill(s, names[0]) and self.placement.rings[ring].empty):
             self.emit(Advance(ring=ring))
+
+    def by_parts(self, home: str) -> bool:
+        """Whether parts of the home can be filled one by one: it is filled alone, once an item."""
+        alone = len(self.placement.rings[self.placement.ring_of[home]].buffers) == 1
+        return alone and self.plan.axis not in self.plan.homes[home].indices
 
     def parts(self, target: str, s: ast.FillStep) -> list[int]:
         """The parts that `Qs`, `Qs.0` or `Qs.rest` names; `rest` is what no other fill of the role names."""

@@ -17,12 +17,14 @@ from ..diagnostics.sim import Fault, NotFenced, OverwrittenTooEarly, ReadTooEarl
 from ..roles.model import Buffer, Kernel, Step
 from .barriers import Knowledge
 
+Rows = tuple[int, int]  # from, to
+
 
 @dataclass(eq=False, kw_only=True)
 class Access:
     """One warp group's (or thread's) use of a tile. `share`: 0 for the elected thread's warp, 1 for the other three.
 
-    rowwise: each warp touches its own rows only. clear: first row of a `ClearRows`. cleared: a read knew of such clears.
+    rowwise: each warp touches its own rows only. clear: the rows of a `ClearRows`. cleared: a read knew of such clears.
     """
 
     bit: int
@@ -32,8 +34,8 @@ class Access:
     asynchronous: bool
     write: bool
     rowwise: bool = False
-    clear: int | None = None
-    cleared: frozenset[int] = frozenset()
+    clear: Rows | None = None
+    cleared: frozenset[Rows] = frozenset()
 
     @property
     def who(self) -> str:
@@ -102,7 +104,7 @@ class SharedMemory:
         cells = tuple(cells)
         accesses = []
         for share in agent.shares:
-            cleared: set[int] = set()
+            cleared: set[Rows] = set()
             for c in cells:
                 cleared |= _check_read(agent, agent.minds[share], c, asynchronous)
             accesses.append(agent.access(share, asynchronous=asynchronous, write=False, cleared=frozenset(cleared)))
@@ -111,7 +113,7 @@ class SharedMemory:
         return accesses
 
     def write(
-        self, agent: Agent, cells: Sequence[Cell], *, asynchronous: bool, rowwise: bool = False, clear: int | None = None
+        self, agent: Agent, cells: Sequence[Cell], *, asynchronous: bool, rowwise: bool = False, clear: Rows | None = None
     ) -> list[Access]:
         """Replace the cells' content (for a clear: part of it). Raises if somebody may still need the old one."""
         for share in agent.shares:
@@ -171,7 +173,7 @@ def _ordered(mind: Knowledge, a: Access, asynchronous: bool) -> bool:
     return bool(a.bit & (mind.proxied if generic_write and asynchronous else mind.known))
 
 
-def _check_read(agent: Agent, mind: Knowledge, c: Cell, asynchronous: bool) -> set[int]:
+def _check_read(agent: Agent, mind: Knowledge, c: Cell, asynchronous: bool) -> set[Rows]:
     """Returns the clears that the reader knows."""
     if not c.writes:
         raise agent.fault(ReadTooEarly, tile=c.name)
@@ -187,7 +189,7 @@ def _check_read(agent: Agent, mind: Knowledge, c: Cell, asynchronous: bool) -> s
     return cleared
 
 
-def _check_write(agent: Agent, share: int, c: Cell, asynchronous: bool, rowwise: bool, clear: int | None) -> None:
+def _check_write(agent: Agent, share: int, c: Cell, asynchronous: bool, rowwise: bool, clear: Rows | None) -> None:
     mind = agent.minds[share]
     for cell in (c, *c.overlaps):
         for a in (*cell.writes, *cell.reads):

@@ -446,8 +446,8 @@ def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray) ->
 def clear_rows(a: Agent, s: m.ClearRows) -> None:
     a.need(WHOLE)
     tile = a.cells(s.buffer, s.part, s.slot)
-    start = max(a.integer(s.start), 0)
-    if start >= tile.buffer.rows:
+    start, stop = max(a.integer(s.start), 0), min(a.integer(s.stop), tile.buffer.rows)
+    if start >= stop:
         return
-    a.cta.memory.write(a, tile.cells, asynchronous=False, clear=start)
-    tile.data[:, start:, :] = 0
+    a.cta.memory.write(a, tile.cells, asynchronous=False, clear=(start, stop))
+    tile.data[:, start:stop, :] = 0

@@ -323,18 +323,7 @@ class TurnStep(Node):
     body: tuple[Step, ...]
 
 
-Step = (
-    FillStep
-    | AwaitStep
-    | IssueStep
-    | ComputeStep
-    | PackStep
-    | RescaleStep
-    | FinishStep
-    | ForStep
-    | OnceStep
-    | TurnStep
-)
+Step = FillStep | AwaitStep | IssueStep | ComputeStep | PackStep | RescaleStep | FinishStep | ForStep | OnceStep | TurnStep
 
 
 @dataclass(frozen=True, kw_only=True)

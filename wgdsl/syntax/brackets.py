@@ -27,8 +27,8 @@ class Brackets:
         return any(at < opener and self.words[at].text == "{" for at in self._never)
 
     def suspect(self, opener: int) -> int | None:
-        """A block inside an unclosed one whose `}` begins a line in another column than the block's line."""
-        for inner, end in sorted(self.closed.items()):
+        """The first block inside an unclosed one whose `}` begins a line in another column than the block's line."""
+        for inner, end in sorted(self.closed.items(), key=lambda pair: pair[1]):
             braces = inner > opener and self.words[inner].text == "{"
             if braces and self.first_on_line(end) and self._indent(inner) != self._indent(end):
                 return inner

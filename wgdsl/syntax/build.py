@@ -263,9 +263,7 @@ def wait(parts):
 
 def issue(parts):
     result, left, right = _nodes(parts)
-    return ast.IssueStep(
-        span=_span(parts), target=result, op=parts[2].text, engine=parts[3].text, left=left, right=right
-    )
+    return ast.IssueStep(span=_span(parts), target=result, op=parts[2].text, engine=parts[3].text, left=left, right=right)
 
 
 def compute(parts):

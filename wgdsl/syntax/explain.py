@@ -131,9 +131,7 @@ def _home(word: str, following: str) -> str:
 
 
 def _plain(p: Place, at: int, word: Word, accepted: frozenset[str]) -> Problem:
-    return Unexpected(
-        span=word.span, found=_found(p, word), expected=_expected(accepted), hint=_hint(p, at, word, accepted)
-    )
+    return Unexpected(span=word.span, found=_found(p, word), expected=_expected(accepted), hint=_hint(p, at, word, accepted))
 
 
 def _found(p: Place, word: Word) -> str:

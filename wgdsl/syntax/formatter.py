@@ -22,7 +22,9 @@ from .parser import parse, parse_words
 _WIDTH = 100  # of a one-line block
 _NARROW = 60  # wider lines don't move the column of comments
 _INDENT, _CONTINUED = 2, 4
-_PADDED = frozenset(["OPTION", "DIMS", "TYPE", "IN", "OUT", "TILE", "FUSE", "STREAM", "GRID"])  # keywords filled up to six characters
+_PADDED = frozenset(
+    ["OPTION", "DIMS", "TYPE", "IN", "OUT", "TILE", "FUSE", "STREAM", "GRID"]
+)  # keywords filled up to six characters
 _SHAPES = frozenset(["IN", "OUT", "SMEM", "REGS"])  # items whose `[a, b]` keeps its spaces
 _STEPS = frozenset(["FILL", "AWAIT", "ISSUE", "COMPUTE", "PACK", "RESCALE", "FINISH"])  # `Ks[j+1]`
 _OPERATORS = frozenset(["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!="])
@@ -129,7 +131,9 @@ class _Layout:
         first, last = self.words[start].span, self.words[end].span
         if self.opener[end] == end - 1:
             return not any(self.words[end - 1].span.start < c < last.start for c in self.comments)
-        return isinstance(node, _BLOCKS) and first.line == last.line and depth * _INDENT + len(self.text(start, end + 1)) <= _WIDTH
+        return (
+            isinstance(node, _BLOCKS) and first.line == last.line and depth * _INDENT + len(self.text(start, end + 1)) <= _WIDTH
+        )
 
     # ---- spaces
 
@@ -161,7 +165,6 @@ class _Layout:
     def _unary(self, n: int) -> bool:
         before = self.words[n - 1]
         return not (before.type in ("NAME", "PART", "NUMBER", "INF", "NAN", "TRUE", "FALSE") or before.text in (")", "]"))
-
 
 
 class _Writer:

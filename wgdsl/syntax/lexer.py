@@ -25,7 +25,7 @@ _WORD = re.compile(
       | (?P<PART>[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)+)
       | (?P<NAME>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<NUMBER>\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*)
-      | (?P<STRING>"[\x20\x21\x23-\x7e]*")
+      | (?P<STRING>"[^"\r\n]*"?)
       | (?P<MARK>\*\*|\+=|[<>=!]=|[-+*/%<>=()\[\]{},:])
       | (?P<OTHER>.)""",
     re.VERBOSE | re.DOTALL,
@@ -38,7 +38,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 @dataclass(slots=True)
 class Word:
-    """`type` is the terminal of the grammar; for a mark it is the mark itself until the parser looks it up."""
+    """`type` is the terminal of the grammar; for a mark it is the mark itself until the parser looks it up.
+
+    BAD stands for characters that have no meaning: in place of a name it counts as one, so that no more is said.
+    """
 
     type: str
     text: str
@@ -54,7 +57,7 @@ class Lexed:
 
 
 def lex(source: Source) -> Lexed:
-    """Every word of the text, in order. Bad characters are left out, and bad numbers count as 0."""
+    """Every word of the text, in order. Bad numbers count as 0."""
     words: list[Word] = []
     comments: list[Span] = []
     problems: list[Problem] = []
@@ -71,12 +74,15 @@ def lex(source: Source) -> Lexed:
         elif kind == "OTHER":
             if bad_until != span.start:  # one problem for a run of them
                 problems.append(BadCharacter(span=span, character=match[0]))
+                words.append(Word("BAD", "", span))
             bad_until = span.stop
         elif kind == "NUMBER":
             value, problem = _number(span, match[0])
             words.append(Word(kind, match[0], span, value))
             problems.extend(problem)
         else:
+            if kind == "STRING":
+                problems.extend(_string(span, match[0]))
             words.append(Word(match[0] if kind == "MARK" else kind, match[0], span))
     return Lexed(words, comments, problems)
 
@@ -87,6 +93,15 @@ def _controls(comment: Span) -> list[Problem]:
         return []
     span = Span(comment.source, comment.start + at.start(), comment.start + at.end())
     return [BadCharacter(span=span, character=at[0], in_comment=True)]
+
+
+def _string(span: Span, text: str) -> list[Problem]:
+    """A text is closed on its line, and printable ASCII."""
+    bad = 0 if len(text) < 2 or text[-1] != '"' else next((n for n, c in enumerate(text) if not " " <= c < "\x7f"), None)
+    if bad is None:
+        return []
+    at = span.start + bad
+    return [BadCharacter(span=Span(span.source, at, at + 1), character=text[bad])]
 
 
 def _number(span: Span, text: str) -> tuple[int | float, list[Problem]]:

@@ -60,7 +60,7 @@ def _verdict(name: str, wide: bool, exact: np.ndarray, rounded: np.ndarray, got:
     finite = np.isfinite(exact)
     same = np.array_equal(got[~finite], exact[~finite], equal_nan=True)
     largest = _largest(exact[finite])
-    off, allowed = np.abs(got - exact)[finite], 2 * _largest((rounded - exact)[finite]) + 1e-5 * largest
+    off, allowed = np.abs(got[finite] - exact[finite]), 2 * _largest(rounded[finite] - exact[finite]) + 1e-5 * largest
     worst = _largest(off) if same and not np.isnan(off).any() else float("inf")
     if wide and worst > allowed and off.size:
         most = np.maximum(allowed, 1e-4 + 2e-6 * np.abs(exact[finite]))

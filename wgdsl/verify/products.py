@@ -1,8 +1,8 @@
 """Products: fenced before they start, committed, and awaited before their registers are touched or their role ends.
 
 A role's steps are walked with the set of states that may stand before each: both sides of a branch, none and several rounds
-of a loop. Which branch goes with which isn't known here, so a step is reported only if it is wrong in every state in which
-it is reached (in a loop: in every first-round or in every later-round state); the rest is for the closure to prove.
+of a loop, as far as the facts of the path allow. Some paths that remain can't be taken all the same. So a step on a product's
+registers is reported if the product is in flight on some path to it and complete on none; the closure proves the rest.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import NeverAwaited, NoProductFence, TouchedInFlight
 from ..program.expr import regs
+from ..program.poly import Poly
 from ..roles import model as m
 from ..roles.model import Kernel, Role, Step
 from ..roles.text import op_text, step_text
+from .facts import NOTHING, Facts, given, taken, without
 
 ROUNDS = 8  # after which a loop's states must repeat
+MANY = 64  # states
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class State:
     touched: frozenset[str]
     issued: frozenset[int] = frozenset()  # not committed
     groups: tuple[frozenset[int], ...] = ()
+    done: frozenset[int] = frozenset()
+    facts: Facts = NOTHING
 
     @property
     def flying(self) -> frozenset[int]:
@@ -53,16 +58,17 @@ class _Walk:
         self.values = {v.name: v for v in kernel.values if v.role == role.name}
         self.products: list[m.Wgmma] = []
         self.numbers: dict[int, int] = {}
-        self.found: dict[tuple, Problem] = {}
+        self.found: dict[tuple[str, int], Problem] = {}  # one of a kind for each product: the rest follows from it
 
     def problems(self) -> Iterator[Problem]:
         states = {State(touched=frozenset(self.owner(v) for v in self.values))}
         states = self.walk(self.role.steps, states)
-        left = frozenset.intersection(*(s.flying for s in states)) if states else frozenset()
-        for n in sorted(left):
+        for n in self.in_flight(states):
             committed = all(n not in s.issued for s in states)
             p = self.products[n]
-            self.report(p, NeverAwaited(span=p.span, product=self.text(p), role=self.role.name, committed=committed))
+            if ("touched", n) not in self.found:
+                problem = NeverAwaited(span=p.span, product=self.text(p), role=self.role.name, committed=committed)
+                self.found["left", n] = problem
         yield from self.found.values()
 
     # ---- names
@@ -80,9 +86,6 @@ class _Walk:
             self.products.append(s)
         return self.numbers[id(s)]
 
-    def report(self, step: Step, problem: Problem) -> None:
-        self.found.setdefault((id(step), type(problem)), problem)
-
     # ---- control
     def walk(self, steps: tuple[Step, ...], states: set[State]) -> set[State]:
         for s in steps:
@@ -95,7 +98,9 @@ class _Walk:
         if isinstance(s, m.Loop | m.Items):
             return self.loop(s, states)
         if isinstance(s, m.If):
-            return self.walk(s.then, states) | self.walk(s.other, states)
+            return few(self.walk(s.then, branch(s, states, True)) | self.walk(s.other, branch(s, states, False)))
+        if isinstance(s, m.Let):
+            return {replace(x, facts=without(x.facts, s.name)) for x in states}
         if isinstance(s, m.Elect):
             return self.walk(s.body, states)
         if isinstance(s, m.Wgmma):
@@ -111,13 +116,25 @@ class _Walk:
         return states
 
     def loop(self, s: m.Loop | m.Items, states: set[State]) -> set[State]:
-        seen = set(states)
+        """None, one and more rounds. Every round of an item binds its integers anew."""
+        if isinstance(s, m.Items):
+            states = {replace(x, facts=NOTHING) for x in states}
+            seen, enter, leave = set(states), Poly(), Poly()
+        else:
+            trips = s.stop - s.start
+            seen = known(states, -trips)
+            states, enter, leave = known(states, trips - 1), s.stop - 1 - Poly.of(s.var), trips
         for _ in range(ROUNDS):
-            states = self.walk(s.body, states)
+            states = self.walk(s.body, known(states, enter))
+            states = few({replace(x, facts=self.after_round(s, x.facts)) for x in known(states, leave)})
             if states <= seen or self.at_most_once(s):
                 break
             seen |= states
-        return seen | states
+        return few(seen | states)
+
+    @staticmethod
+    def after_round(s: m.Loop | m.Items, facts: Facts) -> Facts:
+        return NOTHING if isinstance(s, m.Items) else without(facts, s.var)
 
     @staticmethod
     def at_most_once(s: m.Loop | m.Items) -> bool:
@@ -128,18 +145,24 @@ class _Walk:
 
     # ---- products
     def product(self, s: m.Wgmma, states: set[State]) -> set[State]:
+        n = self.number(s)
         used = {s.acc} | ({s.a.value} if isinstance(s.a, m.RegOperand) else set())
         for name in sorted(used):
             if all(self.owner(name) in x.touched for x in states):
-                self.report(s, NoProductFence(span=s.span, value=name, product=self.text(s)))
-        n = self.number(s)
-        return {replace(x, issued=x.issued | {n}) for x in states}
+                self.found.setdefault(("fence", n), NoProductFence(span=s.span, value=name, product=self.text(s)))
+        return {replace(x, issued=x.issued | {n}, done=x.done - {n}) for x in states}
 
     def wait(self, s: m.WaitGroup, states: set[State]) -> set[State]:
-        after = {replace(x, groups=x.groups[len(x.groups) - s.pending :] if s.pending else ()) for x in states}
+        after = {waited(x, s.pending) for x in states}
         for name in s.values:
-            self.in_flight(s, Touch(frozenset({self.owner(name)}), frozenset(), self.text(s)), after)
+            self.clash(s, Touch(frozenset({self.owner(name)}), frozenset(), self.text(s)), after)
         return after
+
+    @staticmethod
+    def in_flight(states: set[State]) -> list[int]:
+        """Products in flight on some path, and complete on none."""
+        flying = frozenset().union(*(x.flying for x in states))
+        return sorted(flying - frozenset().union(*(x.done - x.flying for x in states)))
 
     # ---- registers
     def touches(self, s: Step) -> Iterator[Touch]:
@@ -167,15 +190,33 @@ class _Walk:
         return Touch(reads, frozenset({self.owner(op.dst)}), op_text(op))
 
     def touch(self, s: Step, t: Touch, states: set[State]) -> set[State]:
-        self.in_flight(s, t, states)
+        self.clash(s, t, states)
         return {replace(x, touched=x.touched | t.reads | t.writes) for x in states}
 
-    def in_flight(self, s: Step, t: Touch, states: set[State]) -> None:
-        common = frozenset.intersection(*(x.flying for x in states))
-        for n in sorted(common):
+    def clash(self, s: Step, t: Touch, states: set[State]) -> None:
+        for n in self.in_flight(states):
             p = self.products[n]
             operand = {self.owner(p.a.value)} & t.writes if isinstance(p.a, m.RegOperand) else set()
-            clash = ({self.owner(p.acc)} & (t.reads | t.writes)) | operand
-            for value in sorted(clash):
+            for value in sorted(({self.owner(p.acc)} & (t.reads | t.writes)) | operand):
                 problem = TouchedInFlight(span=s.span, value=value, step=t.text, product=self.text(p), issued=p.span)
-                self.report(s, problem)
+                self.found.setdefault(("touched", n), problem)
+
+
+def known(states: set[State], poly: Poly) -> set[State]:
+    """The states in which `poly >= 0` may hold, with that fact."""
+    return {replace(x, facts=facts) for x in states if (facts := given(x.facts, poly)) is not None}
+
+
+def branch(s: m.If, states: set[State], holds: bool) -> set[State]:
+    return {replace(x, facts=facts) for x in states if (facts := taken(x.facts, s.cond, holds)) is not None}
+
+
+def few(states: set[State]) -> set[State]:
+    """Forget how the states came about if they are many."""
+    return states if len(states) <= MANY else {replace(x, facts=NOTHING) for x in states}
+
+
+def waited(x: State, pending: int) -> State:
+    """After a wait_group: the oldest groups are complete."""
+    split = max(len(x.groups) - pending, 0)
+    return replace(x, groups=x.groups[split:], done=x.done.union(*x.groups[:split]))
