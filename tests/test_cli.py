@@ -129,6 +129,7 @@ def test_print_after(wgdsl):
         (["run", GEMM, "--dims", "M=3,N=4,K=8,Q=1", "--device", "sim"], "the program has no dim `Q`"),
         (["run", GEMM, "--dims", "M", "--device", "sim"], "isn't of the form NAME=VALUE"),
         (["run", GEMM, "--dims", "M=3,N=4,K=8", "--cuda", "none.cu"], "none.cu"),
+        (["run", GEMM, "--dims", "M=3,N=4,K=8", "--device", "cpu"], "`cpu` is no device to run on"),
         (["run"], "Missing argument"),
         (["frobnicate"], "No such command"),
         (["help", "WG9999"], "no error has the code WG9999"),

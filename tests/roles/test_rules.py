@@ -47,7 +47,9 @@ def test_threads():
 
 
 def test_register_counts():
-    assert "role `load` sets its registers 0 times; it does so once, first of all" in whys(edit(gemm(), drop(lambda s: isinstance(s, Registers))))
+    assert "role `load` sets its registers 0 times; it does so once, first of all" in whys(
+        edit(gemm(), drop(lambda s: isinstance(s, Registers)))
+    )
     assert "role `math` has 232 registers" in whys(edit(gemm(), change(Registers, count=224), role="math"))
 
 
@@ -80,5 +82,7 @@ def test_products():
 def test_values():
     k = attention().kernels[0]
     narrow = tuple(replace(v, cols=32) if v.name == "P" else v for v in k.values)
-    assert "`P` of `math` can't live in the registers of `S`: another kind or size" in whys(kernel_with(attention(), values=narrow))
+    assert "`P` of `math` can't live in the registers of `S`: another kind or size" in whys(
+        kernel_with(attention(), values=narrow)
+    )
     assert "`S` must be an operand and `P` a tile" in whys(edit(attention(), change(Pack, dst="S")))

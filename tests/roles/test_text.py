@@ -31,7 +31,7 @@ def test_the_vocabulary_of_an_attention():
         CHECK: threads 384
         CHECK-NEXT: shared 49248
         CHECK: map Q of Q: bf16 dims (axis 1 < D, axis 0 < M) box (64, 64) swizzle 128
-        CHECK: smem Ks = K[j, d]: bf16 64 x 64 swizzle 128 ring Ks parts 1 stages 2 at 16384 stride 8192 # 8192 bytes a tile, 16384 in all
+        CHECK: smem Ks = K[j, d]: bf16 64 x 64 swizzle 128 ring Ks parts 1 stages 2 at 16384 stride 8192 # 8192 bytes a tile
         CHECK: smem Os = O[i, e]: bf16 64 x 64 swizzle 128 ring Os parts 2 stages 1 at 0 stride 8192 over Qs
         CHECK: ring Qs stages 1 holds (Qs) full Qs.full empty Qs.empty
         CHECK: barrier Ks.empty of Ks count 8 parts 1 stages 2 at 49200

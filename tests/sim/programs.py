@@ -185,7 +185,10 @@ def gemm(*, stages: int = 2, persistent: bool = True) -> RoleProgram:
         schedule="by_hand",
         target="sm_90a",
         grid=Grid(
-            axes=(GridAxis(index="i", tile=128, blocks=ceildiv(P("M"), 128)), GridAxis(index="j", tile=128, blocks=ceildiv(P("N"), 128))),
+            axes=(
+                GridAxis(index="i", tile=128, blocks=ceildiv(P("M"), 128)),
+                GridAxis(index="j", tile=128, blocks=ceildiv(P("N"), 128)),
+            ),
             persistent=persistent,
         ),
         threads=384,
@@ -226,7 +229,9 @@ def _rows(index: str = "i") -> Axis:
 def softmax(tile: Poly, *, first: bool) -> Compute:
     """Scores in S become exponentials in S (called P); m, l and the correction c move on."""
     rows, cols = _rows(), Axis(index="j", origin=tile * 64, count=64)
-    masked = Select(cond=Affine(poly=P("N") - 1 - P("j")), then=mul(Reg(name="S"), Scalar(name="scale")), other=const(float("-inf")))
+    masked = Select(
+        cond=Affine(poly=P("N") - 1 - P("j")), then=mul(Reg(name="S"), Scalar(name="scale")), other=const(float("-inf"))
+    )
     ops = [
         MapOp(dst="S", expr=masked, rows=rows, cols=cols),
         ReduceOp(dst="x", op="max", src=Reg(name="S"), start=None if first else Reg(name="m"), rows=rows, cols=cols),
@@ -282,7 +287,9 @@ def attention() -> RoleProgram:
         return SmemOperand(buffer=name, part=part, slot=slot, major=major)
 
     qk = Wgmma(acc="S", a=smem("Qs", WG, q, "K"), b=smem("Ks", ZERO, k, "K"), n=64, k=64, dtype=BF16, zero=TRUE, span=span(20))
-    pv = Wgmma(acc="O", a=RegOperand(value="Pr"), b=smem("Vs", ZERO, v, "MN"), n=64, k=64, dtype=BF16, zero=FALSE, span=span(21))
+    pv = Wgmma(
+        acc="O", a=RegOperand(value="Pr"), b=smem("Vs", ZERO, v, "MN"), n=64, k=64, dtype=BF16, zero=FALSE, span=span(21)
+    )
 
     def wait(name: str, slot: Slot, part: Poly = ZERO) -> Wait:
         return Wait(barrier=f"{name}.full", part=part, slot=slot, span=span(22))
@@ -301,8 +308,9 @@ def attention() -> RoleProgram:
         Pack(dst="Pr", src="P", span=span(31)),
     )
     turn = 1 + mod(WG + 1, 2)
-    rescale = Compute(ops=(MapOp(dst="O", expr=mul(Reg(name="O"), Reg(name="c")), rows=_rows(), cols=Axis(index="e", origin=ZERO, count=64)),),
-                      span=span(32))  # fmt: skip
+    cols = Axis(index="e", origin=ZERO, count=64)
+    scaled = MapOp(dst="O", expr=mul(Reg(name="O"), Reg(name="c")), rows=_rows(), cols=cols)
+    rescale = Compute(ops=(scaled,), span=span(32))
     steady = (
         wait("Ks", k),
         BarSync(id=WG + 1, threads=256, span=span(19)),
@@ -335,7 +343,6 @@ def attention() -> RoleProgram:
         Compute(ops=(MapOp(dst="l", expr=const(0.0), rows=_rows()), CompleteOp(value="l", op="sum"),
                      MapOp(dst="m", expr=const(float("-inf")), rows=_rows()))),
     )  # fmt: skip
-    cols = Axis(index="e", origin=ZERO, count=64)
     none = Affine(poly=-n)
     final = Select(cond=none, then=const(0.0), other=apply("div", Reg(name="O"), Reg(name="l")))
     logsum = mul(apply("add", Reg(name="m"), apply("log2", Reg(name="l"))), Const(value=0.6931471805599453))
@@ -349,7 +356,9 @@ def attention() -> RoleProgram:
         local,
         Elect(
             body=(
-                TmaStore(buffer="Os", part=WG, slot=Slot(ring="Os"), map="O", coords=(ZERO, P("i.lo") + WG * 64), span=span(41)),
+                TmaStore(
+                    buffer="Os", part=WG, slot=Slot(ring="Os"), map="O", coords=(ZERO, P("i.lo") + WG * 64), span=span(41)
+                ),
                 CommitStore(span=span(41)),
                 WaitStore(pending=0, span=span(41)),
                 Arrive(barrier="Qs.empty", part=WG, slot=q, by="thread", span=span(42)),
@@ -417,8 +426,8 @@ def attention() -> RoleProgram:
         ),
         maps=tuple(m for _, m in maps),
         tensors=(*(t for t, _ in maps), TensorArg(name="L", dtype=F32, shape=(P("M"),), written=True)),
-        params=tuple(Param(kind="map", name=m.name, tensor=m.tensor) for _, m in maps)
-        + (
+        params=(
+            *(Param(kind="map", name=m.name, tensor=m.tensor) for _, m in maps),
             Param(kind="pointer", name="L", tensor="L", dtype=F32),
             Param(kind="stride", name="L.stride0", tensor="L", axis=0),
             *(Param(kind="dim", name=d, dtype=I32) for d in ("M", "N", "D")),

@@ -21,7 +21,9 @@ def run_gemm(program, m: int, n: int, k: int, **more) -> tuple[np.ndarray, np.nd
     return out["C"], a.astype(np.float64) @ b.astype(np.float64)
 
 
-@pytest.mark.parametrize("shape", [(128, 128, 64), (1, 1, 1), (129, 127, 65), (64, 200, 320), (300, 140, 129), (70, 70, 0), (0, 5, 5)])
+@pytest.mark.parametrize(
+    "shape", [(128, 128, 64), (1, 1, 1), (129, 127, 65), (64, 200, 320), (300, 140, 129), (70, 70, 0), (0, 5, 5)]
+)
 def test_gemm(shape):
     got, expected = run_gemm(gemm(), *shape)
     assert got.dtype == np.float16 and got.shape == expected.shape

@@ -40,7 +40,7 @@ program p {
         "\ufeff" + TEXT,
         TEXT.replace("a comment", "Привет \u2014 µ² \u0085 \u2028 x"),
     ],
-    ids="crlf cr no-final-newline mixed blank tabs form-feed bom unicode-comment".split(),
+    ids=["crlf", "cr", "no-final-newline", "mixed", "blank", "tabs", "form-feed", "bom", "unicode-comment"],
 )
 def test_the_same_tree(text, tmp_path):
     assert parsed(text) == parsed(TEXT)

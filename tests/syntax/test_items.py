@@ -12,6 +12,7 @@ from wgdsl.syntax.tables import _NoLexer
 
 N = ast.Name
 ONE, TWO = ast.Number(value=1), ast.Number(value=2)
+MATH = ast.RoleDecl(name="m", count=TWO, unit="warpgroup", registers=TWO, split="i")
 
 
 def test_the_grammar_has_no_conflict_that_lark_settles_by_itself():
@@ -75,14 +76,8 @@ def test_program_items(line, node):
         ),
         ("role load : 1 warpgroup", ast.RoleDecl(name="load", count=ONE, unit="warpgroup")),
         ("role m : 2 warps, registers 2", ast.RoleDecl(name="m", count=TWO, unit="warp", registers=TWO)),
-        (
-            "role m : 2 warpgroups, registers 2, split i",
-            ast.RoleDecl(name="m", count=TWO, unit="warpgroup", registers=TWO, split="i"),
-        ),
-        (
-            "role m : 2 warpgroups, split i, registers 2",
-            ast.RoleDecl(name="m", count=TWO, unit="warpgroup", registers=TWO, split="i"),
-        ),
+        ("role m : 2 warpgroups, registers 2, split i", MATH),
+        ("role m : 2 warpgroups, split i, registers 2", MATH),
         ("smem Qs = Q[i] by tma", ast.HomeDecl(kind="smem", name="Qs", tensor="Q", indices=("i",), engine="tma")),
         (
             "smem As = A[i, k] by tma ring 2 over X",

@@ -80,7 +80,7 @@ def test_the_line_that_lacks_a_brace_is_suspected():
     text = text.replace("  n {\n  }\n", "")
     (problem,) = problems(text)
     spans = [(span.line, label) for span, label in problem.others()]
-    assert problem.code == "WG0110" and [line for line, _ in spans][0] == 3 and "missing" in spans[0][1]
+    assert problem.code == "WG0110" and spans[0][0] == 3 and "missing" in spans[0][1]
 
 
 @pytest.mark.parametrize("count", [1000, 5000])

@@ -285,3 +285,18 @@ class OutputNotFinished(Problem):
 
     def help(self) -> str:
         return f"`finish {self.output}` after the loop of one role"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RingTooShallow(Problem):
+    code: ClassVar[str] = "WG0420"
+    doc: ClassVar[str] = "A ring is at least as deep as the tiles of it that a role holds at once, from first wait to release."
+    home: str
+    stages: int
+    held: int
+
+    def title(self) -> str:
+        return f"this step waits for ever: all {self.stages} slots of `{self.home}` are held by tiles still to be released"
+
+    def help(self) -> str:
+        return f"`ring {self.held + 1}`, or `await` the product that reads the older tile before this step"

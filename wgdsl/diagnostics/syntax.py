@@ -190,10 +190,8 @@ class ReservedWord(Problem):
     use: str = ""
 
     code: ClassVar[str] = "WG0107"
-    doc: ClassVar[
-        str
-    ] = """`and or not true false inf nan` and the reductions `sum max min argmax argmin softmax logsumexp` name
-nothing else. All other keywords are keywords only where one can stand, and may name anything.
+    doc: ClassVar[str] = """`and or not true false inf nan` and the reductions `sum max min argmax argmin softmax logsumexp`
+name nothing else. All other keywords are keywords only where one can stand, and may name anything.
 
 fails:
   program p {
@@ -365,10 +363,8 @@ class TooDeep(Problem):
     what: str  # expression, block
 
     code: ClassVar[str] = "WG0112"
-    doc: ClassVar[
-        str
-    ] = """An expression is at most 100 operators deep, and so is the nesting of blocks. A sum is as deep as it has
-terms, since `a + b + c` is `(a + b) + c`; parentheses don't count."""
+    doc: ClassVar[str] = """An expression is at most 100 operators deep, and so is the nesting of blocks. A sum is as deep as it
+has terms, since `a + b + c` is `(a + b) + c`; parentheses don't count."""
 
     def title(self) -> str:
         return f"this {self.what} is more than {self.limit} levels deep"

@@ -91,7 +91,7 @@ class LonelyBarrier(Problem):
     arrives: tuple[str, ...]
 
     code: ClassVar[str] = "WG0704"
-    doc: ClassVar[str] = "Every barrier that is waited for has an arrival somewhere, and every arrival somebody who waits for it."
+    doc: ClassVar[str] = "Every barrier that is waited for has an arrival somewhere, and every arrival somebody who waits."
 
     def title(self) -> str:
         if self.waits:
@@ -124,8 +124,8 @@ class RegisterPool(Problem):
 
     code: ClassVar[str] = "WG0706"
     doc: ClassVar[str] = (
-        "The registers of all warpgroups come from the pool that the launch grants: 65536 / threads, rounded down to a multiple "
-        "of 8, for each warpgroup. A kernel that asks for more compiles without a word and hangs."
+        "The registers of all warpgroups come from the pool that the launch grants: 65536 / threads, rounded down to a "
+        "multiple of 8, for each warpgroup. A kernel that asks for more compiles without a word and hangs."
     )
 
     def title(self) -> str:
@@ -158,7 +158,8 @@ class RegisterNeed(Problem):
     )
 
     def title(self) -> str:
-        return f"role `{self.role}` needs about {self.need} registers a thread, but can use {self.registers - 8} of its {self.registers}"
+        usable = self.registers - 8
+        return f"role `{self.role}` needs about {self.need} registers a thread, but can use {usable} of its {self.registers}"
 
     def notes(self) -> tuple[str, ...]:
         return tuple(f"{n:>4}  {name}" for name, n in self.values)
@@ -179,7 +180,7 @@ class SharedMemory(Problem):
     target: str
 
     code: ClassVar[str] = "WG0708"
-    doc: ClassVar[str] = "The buffers and barriers of a CTA, and what aligning their base may cost, fit the target's shared memory."
+    doc: ClassVar[str] = "A CTA's buffers and barriers, and what aligning their base may cost, fit the target's shared memory."
 
     def title(self) -> str:
         return f"{self.total} bytes of shared memory are needed, {self.target} has {self.limit}"
@@ -192,7 +193,9 @@ class SharedMemory(Problem):
         if not self.buffers:
             return ""
         name, n, each, _ = max(self.buffers, key=lambda b: b[3])
-        return f"smaller tiles or a shorter ring: each tile of `{name}` takes {each} bytes" if n > 1 else f"`{name}` takes most: a smaller tile"
+        if n > 1:
+            return f"smaller tiles or a shorter ring: each tile of `{name}` takes {each} bytes"
+        return f"a smaller tile: `{name}` takes most"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,8 +217,8 @@ class NamedBarrier(Problem):
 
     code: ClassVar[str] = "WG0710"
     doc: ClassVar[str] = (
-        "A CTA has named barriers 1 to 15 (0 is the whole CTA's). All steps on one agree on its threads, a multiple of 32, which "
-        "are those that wait and arrive in one generation."
+        "A CTA has named barriers 1 to 15 (0 is the whole CTA's). All steps on one agree on its threads, a multiple of 32: "
+        "those that wait and arrive in one generation."
     )
 
     def title(self) -> str:

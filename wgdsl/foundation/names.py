@@ -37,24 +37,10 @@ llmax llmin llrint llround log log10 log1p log2 logb lrint lround max min modf n
 normcdf normcdfinv pow powi rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d round rsqrt saturate scalbln scalbn
 signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc ullmax ullmin umax umin y0 y1 yn swap move forward select
 """
-_VECTORS = {
-    f"{scalar}{count or ''}"
-    for scalar in [
-        "char",
-        "uchar",
-        "short",
-        "ushort",
-        "int",
-        "uint",
-        "long",
-        "ulong",
-        "longlong",
-        "ulonglong",
-        "float",
-        "double",
-    ]
-    for count in (0, 1, 2, 3, 4)
-} | {f"make_{scalar}{count}" for scalar in ("float", "int", "uint", "half", "short", "char") for count in (2, 3, 4)}
+_SCALARS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong", "float", "double")
+_VECTORS = {f"{scalar}{count}" for scalar in _SCALARS for count in ("", 1, 2, 3, 4)} | {
+    f"make_{scalar}{count}" for scalar in (*_SCALARS, "half") for count in (1, 2, 3, 4)
+}
 RESERVED = (
     frozenset((*_CPP.split(), *_LIBRARY.split(), *_CUDA.split(), *_MATHS.split()))
     | {f"{name}f" for name in _MATHS.split()}

@@ -200,7 +200,8 @@ def _product(k: Kernel, s: m.Wgmma, values: dict[str, m.Value]) -> Iterator[Foun
             b = k.buffer(operand.buffer)
             shape = (rows, s.k) if operand.major == "K" else (s.k, rows)
             if shape[0] > b.rows or shape[1] > b.cols or b.dtype != s.dtype:
-                yield s, f"a tile of `{b.name}`, {b.rows} x {b.cols} of {b.dtype}, is no {operand.major}-major operand of this product"
+                tile = f"a tile of `{b.name}`, {b.rows} x {b.cols} of {b.dtype}"
+                yield s, f"{tile}, is no {operand.major}-major operand of this product"
 
 
 def _values(k: Kernel) -> Iterator[Found]:

@@ -55,7 +55,6 @@ class Forms:
     entries: Mapping[str, str]
     backends: Mapping[str, Backend]
     seconds: Mapping[str, float]
-    ast: Any = None
 
     @property
     def cuda(self) -> str:

@@ -12,10 +12,3 @@ def current_stream(framework: str, device: int) -> int:
     if framework == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
     return 0
-
-
-def capturing(framework: str) -> bool:
-    """Whether the current stream is being captured into a graph."""
-    if framework == "torch":
-        return sys.modules["torch"].cuda.is_current_stream_capturing()
-    return False

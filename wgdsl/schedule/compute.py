@@ -49,11 +49,11 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
     out: dict[int, tuple[str, ...]] = {}
     for k, s in enumerate(steps):
         name = s.target.id if isinstance(s.target, ast.Name) else s.target.base.id
-        node = resolve(streamed, name)
-        if not node:
+        targets = targets_of(streamed, name)
+        if not targets:
             known = tuple(display(streamed, n) for n in streamed.order)
             raise WgError(UnknownName(span=s.span, what="tile value", name=name, known=known))
-        wanted = _closure(streamed, node) - taken
+        wanted = set().union(*(_closure(streamed, t) for t in targets)) - taken
         out[k] = tuple(n for n in streamed.order if n in wanted)
         taken |= wanted
     rest = [s.name for s in streamed.states if s.name not in taken]
@@ -62,6 +62,15 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
         wanted = set().union(*(_closure(streamed, r) for r in rest)) - taken
         out[last] = (*out[last], *(n for n in streamed.order if n in wanted))
     return Assignment(nodes=out)
+
+
+def targets_of(streamed: Streamed, name: str) -> tuple[str, ...]:
+    """What `compute NAME` advances: a tile value or state, or all states that an output of that name reads."""
+    node = resolve(streamed, name)
+    if node:
+        return (node,)
+    read = (x.tensor for o in streamed.outputs if o.tensor == name for x in loads(o.value))
+    return tuple(t for t in dict.fromkeys(read) if (s := streamed.state(t)) is not None and not s.is_contract)
 
 
 def _closure(streamed: Streamed, name: str) -> set[str]:

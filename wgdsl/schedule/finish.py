@@ -13,6 +13,7 @@ from ..diagnostics.schedule import NotYetSupported, StillInFlight, UnknownName
 from ..program.expr import TRUE, Expr, Load, Reg, Scalar, Select, const, loads, rewrite
 from ..program.graph import Output
 from ..program.poly import Poly
+from ..program.rules import covers
 from ..roles.model import (
     Advance,
     Arrive,
@@ -130,6 +131,8 @@ class MathSync(RoleSync):
         domain = self.streamed.program.domain(o.name)
         if domain == TRUE:
             return value
+        if not covers(self.plan.graph, o):
+            raise WgError(NotYetSupported(span=o.span, what=f"a `where` that selects what of `{o.tensor}` is written"))
         other = const(0.0) if o.otherwise is None else rewrite(o.otherwise, one)
         return Select(cond=domain, then=value, other=other)
 

@@ -76,7 +76,8 @@ class LoadSync(RoleSync):
         self.emit(Expect(barrier=r.full, part=at, slot=slot, nbytes=nbytes))
         for p, parts in tiles:
             for k in parts:
-                rows, cols = self.origin(p, p.buffer.rows_index, k, position), self.origin(p, p.buffer.cols_index, 0, position)
+                rows = self.origin(p, p.buffer.rows_index, p.buffer.rows, k, position)
+                cols = self.origin(p, p.buffer.cols_index, p.buffer.cols, k, position)
                 for panel, coords in p.copies(rows, cols):
                     self.emit(
                         Tma(
@@ -91,11 +92,10 @@ class LoadSync(RoleSync):
                         )
                     )
 
-    def origin(self, p: Placed, index: str, part: int, position: Poly | None) -> Poly:
-        """First element of a part's tile along an index."""
+    def origin(self, p: Placed, index: str, share: int, part: int, position: Poly | None) -> Poly:
+        """First element of a part's tile along an index; `share`: elements of a part along it."""
         if index == self.plan.axis:
             if position is None:
                 raise WgError(NotYetSupported(span=self.span, what=f"a fill of `{p.home.name}` outside the loop"))
             return self.trip.tile(position) * self.plan.size(index)
-        rows = p.buffer.rows if index == p.buffer.rows_index else 0
-        return self.plan.origin(index) + part * rows
+        return self.plan.origin(index) + (part * share if self.plan.is_split(index) else 0)

@@ -176,16 +176,19 @@ class _Placer:
         ri, ci = wide[rows_axis], wide[cols_axis]
         parts = 1
         rows, cols = plan.size(ri, home.tensor, home.span), plan.size(ci, home.tensor, home.span)
-        if plan.is_split(ri):
-            assert plan.split_role is not None
-            parts = plan.split_role.count
-        self.shape(home, rows // parts, cols, tensor.dtype.nbytes)
+        for index in (ri, ci):
+            if plan.is_split(index):
+                assert plan.split_role is not None
+                parts = plan.split_role.count
+        rows = rows // parts if plan.is_split(ri) else rows
+        cols = cols // parts if plan.is_split(ci) else cols
+        self.shape(home, rows, cols, tensor.dtype.nbytes)
         swizzle = swizzle_for(cols, tensor.dtype.nbytes)
         buffer = Buffer(
             name=home.name,
             tensor=home.tensor,
             dtype=tensor.dtype,
-            rows=rows // parts,
+            rows=rows,
             cols=cols,
             rows_index=ri,
             cols_index=ci,

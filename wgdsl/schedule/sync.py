@@ -19,6 +19,7 @@ from ..diagnostics.schedule import (
     NeverComputed,
     NoHome,
     NotYetSupported,
+    RingTooShallow,
     StillInFlight,
     TileShape,
     UnknownName,
@@ -488,11 +489,18 @@ class RoleSync:
         if (ring, rel) in self.state.waited:
             return
         if rel is not None:
+            self.room(home, ring)
             self.move_to(ring, rel)
         full = self.placement.rings[ring].full
         assert full is not None
         self.emit(Wait(barrier=full, part=self.barrier_part(ring), slot=self.slot(ring, rel)))
         self.state.waited.add((ring, rel))
+
+    def room(self, home: str, ring: str) -> None:
+        """A tile can arrive only in a slot that isn't held by tiles still to be released."""
+        held, stages = sum(r == ring for r, _ in self.state.waited), self.placement.rings[ring].stages
+        if held >= stages:
+            raise WgError(RingTooShallow(span=self.span, home=home, stages=stages, held=held))
 
     def move_to(self, ring: str, rel: int) -> None:
         """Bring the ring's position to a tile that hasn't been read yet."""

@@ -251,9 +251,8 @@ class Cta:
             cell.whole = True
         b = c.barrier
         if b.phase != c.phase:
-            raise c.agent.fault(
-                WrongPhase, step=c.step, barrier=b.name, what="the copy that signals", meant=c.phase, found=b.phase, count=b.count
-            )
+            met = {"barrier": b.name, "meant": c.phase, "found": b.phase, "count": b.count}
+            raise c.agent.fault(WrongPhase, step=c.step, what="the copy that signals", **met)
         b.complete(c.nbytes, c.access.bit)
         if b.pending == 0 and b.nbytes < 0:
             raise self.too_few_bytes(b, c, -b.nbytes)
@@ -281,5 +280,3 @@ class Cta:
         ended = tuple(a.name for a in self.agents if a not in left)
         item = next((f"CTA {self.number}, {a.item}" for a in left if a.item is not None), f"CTA {self.number}")
         return WgError(Deadlock(span=waiting[0].span, waiting=waiting, ended=ended, item=item))
-
-

@@ -7,6 +7,7 @@ Lane c of a quad owns the columns with (column % 8) // 2 == c.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ class Machine(Protocol):
     """What expressions may look at: an agent."""
 
     registers: RegisterFile
-    env: Mapping[str, Integer]
+    env: dict[str, Integer]
     scalars: Mapping[str, float]
     tensors: Mapping[str, Tensor]
 
@@ -139,12 +140,17 @@ class Scope:
         if isinstance(e, Cmp):
             return COMPARISONS[e.op](self.value(e.left), self.value(e.right))
         if isinstance(e, Logic):
-            parts = [self.value(a) for a in e.args]
-            return ~parts[0] if e.op == "not" else (np.logical_and if e.op == "and" else np.logical_or).reduce(np.broadcast_arrays(*parts))
+            return self.logic(e.op, [self.value(a) for a in e.args])
         assert isinstance(e, Apply)
         args = [self.value(a) for a in e.args]
         self.check_shares(e, args)
         return FUNCTIONS[e.fn](*args)
+
+    @staticmethod
+    def logic(op: str, parts: list[np.ndarray]) -> np.ndarray:
+        if op == "not":
+            return ~parts[0]
+        return reduce(np.logical_and if op == "and" else np.logical_or, parts)
 
     @staticmethod
     def two_dimensional(x, dtype) -> np.ndarray:

@@ -200,5 +200,3 @@ def _check_write(agent: Agent, share: int, c: Cell, asynchronous: bool, rowwise:
             if a.bit & mind.known:
                 raise agent.fault(NotFenced, tile=cell.name, writer=a.who)
             raise agent.fault(OverwrittenTooEarly, tile=cell.name, other=a.who)
-
-

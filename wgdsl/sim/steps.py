@@ -432,7 +432,7 @@ def store_global(a: Agent, s: m.StoreGlobal) -> None:
 def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray) -> None:
     """Store where row and column lie inside the extents of their indices."""
     env, extents = dict(a.env), a.cta.world.extents
-    where: np.ndarray = np.bool_(True)
+    where = np.ones((), dtype=bool)
     for axis, along_rows in ((s.rows, True), (s.cols, False)):
         if axis is None:
             continue

@@ -47,7 +47,7 @@ class Tensor:
         return np.asarray(values, dtype=np.float32)
 
     def _clip(self, access: Sequence[Integer]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        inside: np.ndarray = np.bool_(True)
+        inside = np.ones((), dtype=bool)
         for i, n in zip(access, self.shape, strict=True):
             inside = inside & ((np.asarray(i) >= 0) & (np.asarray(i) < n))
         return inside, tuple(np.minimum(np.maximum(i, 0), max(n - 1, 0)) for i, n in zip(access, self.shape, strict=True))
@@ -57,7 +57,9 @@ class Tensor:
         inside, _ = self._clip(access)
         return self._first(access, where & ~inside)
 
-    def store(self, access: Sequence[Integer], values: np.ndarray, where: np.ndarray, writer: int) -> tuple[tuple[int, ...], int] | None:
+    def store(
+        self, access: Sequence[Integer], values: np.ndarray, where: np.ndarray, writer: int
+    ) -> tuple[tuple[int, ...], int] | None:
         """Write where asked and inside the shape. Returns an element that was written before, and by whom."""
         inside, at = self._clip(access)
         where = where & inside

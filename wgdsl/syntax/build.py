@@ -105,16 +105,16 @@ def dim(parts):
     return Part(_span(parts), (parts[0].text, _after(parts, "=")))
 
 
-def type(parts):
+def type_choice(parts):
     name, *choices = _names(parts)
     return ast.TypeDecl(span=_span(parts), name=name, choices=tuple(choices))
 
 
-def input(parts):
+def input_line(parts):
     return _param("in", parts)
 
 
-def output(parts):
+def output_line(parts):
     return _param("out", parts)
 
 
@@ -298,11 +298,11 @@ def turn(parts):
 
 
 def number(parts):
-    word = parts[0]
+    word: Word = parts[0]
     return ast.Number(span=word.span, value=_CONSTANTS.get(word.text, word.value), text=word.text)
 
 
-def bool(parts):
+def boolean(parts):
     return ast.Bool(span=parts[0].span, value=parts[0].text == "true")
 
 

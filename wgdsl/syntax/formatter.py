@@ -22,9 +22,7 @@ from .parser import parse, parse_words
 _WIDTH = 100  # of a one-line block
 _NARROW = 60  # wider lines don't move the column of comments
 _INDENT, _CONTINUED = 2, 4
-_PADDED = frozenset(
-    ["OPTION", "DIMS", "TYPE", "IN", "OUT", "TILE", "FUSE", "STREAM", "GRID"]
-)  # keywords filled up to six characters
+_PADDED = frozenset(["OPTION", "DIMS", "TYPE", "IN", "OUT", "TILE", "FUSE", "STREAM", "GRID"])  # filled up to six characters
 _SHAPES = frozenset(["IN", "OUT", "SMEM", "REGS"])  # items whose `[a, b]` keeps its spaces
 _STEPS = frozenset(["FILL", "AWAIT", "ISSUE", "COMPUTE", "PACK", "RESCALE", "FINISH"])  # `Ks[j+1]`
 _OPERATORS = frozenset(["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!="])

@@ -26,6 +26,8 @@ from ..settings import numbers
 from .judge import Verdict, judge
 from .watch import watched
 
+DEVICES = ("auto", "gpu", "sim", "reference")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -45,6 +47,8 @@ class Run:
 
 def choose_device(wanted: str) -> str:
     """`auto` is the GPU where there is one, else the simulator."""
+    if wanted not in DEVICES:
+        raise WgError(UnknownSetting(text=wanted, known=DEVICES, why=f"`{wanted}` is no device to run on"))
     if wanted != "auto":
         return wanted
     return "gpu" if cuda.available() else "sim"

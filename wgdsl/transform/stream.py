@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..diagnostics.model import WgError
 from ..diagnostics.transform import NotSeparable, NotStreamable, StreamAxisUnknown
 from ..foundation.source import Span
-from ..program.expr import Apply, Expr, Load, apply, const, indices_of, loads, rewrite
+from ..program.expr import Apply, Expr, Load, Select, apply, const, indices_of, loads, rewrite
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.rules import substitute_indices
 from ..program.streamed import State, Streamed, old
@@ -54,8 +54,17 @@ class _Stream:
             self.order.append(node.name)
         elif isinstance(node, Map):
             self.after[node.name] = replace(node, body=self.finish(node.body))
+        elif isinstance(node, Domain):
+            self.after[node.name] = self.restricted(node)
         else:
             raise WgError(NotStreamable(span=node.span, name=node.name, why=f"it doesn't run along `{self.axis}`"))
+
+    def restricted(self, node: Domain) -> Domain:
+        """A restriction after the loop. Without `else` nothing is written in: the output stores 0 outside its domain."""
+        body = self.finish(node.body)
+        if node.otherwise is not None:
+            body = Select(cond=node.predicate, then=body, other=self.finish(node.otherwise))
+        return replace(node, body=body)
 
     def finish(self, e: Expr) -> Expr:
         """An expression after the loop: elementwise results written in, so that only states and inputs are loaded."""

@@ -64,7 +64,5 @@ def _count(kernel: Kernel) -> dict[tuple[str, int], Counts]:
 
 def _users(kernel: Kernel, kind) -> dict[str, tuple[str, ...]]:
     """The roles that have such a step on each barrier."""
-    return {
-        b.name: tuple(r.name for r in kernel.roles if any(isinstance(s, kind) and s.barrier == b.name for s in walk(r.steps)))
-        for b in kernel.barriers
-    }
+    used = {r.name: {getattr(s, "barrier", "") for s in walk(r.steps) if isinstance(s, kind)} for r in kernel.roles}
+    return {b.name: tuple(r for r, names in used.items() if b.name in names) for b in kernel.barriers}

@@ -82,5 +82,3 @@ def _reserved(kernel: Kernel) -> Iterator[NamedBarrier]:
             if number in taken:
                 yield NamedBarrier(bar=str(number), why=f"it serves both {taken[number]} and {use}")
             taken.setdefault(number, use)
-
-

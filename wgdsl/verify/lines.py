@@ -47,14 +47,16 @@ def _flat(steps: tuple[Step, ...], wg: int) -> Iterator[Step]:
 
 def decided(cond: Expr, wg: int) -> bool | None:
     """A condition on the warpgroup alone; None if it depends on more."""
-    parts = [p.poly.evaluate({"wg": wg}) >= 0 if _of_warpgroup(p) else None for p in conjuncts(cond)]
+    parts = [_part(p, wg) for p in conjuncts(cond)]
     if False in parts:
         return False
     return None if None in parts else True
 
 
-def _of_warpgroup(e: Expr) -> bool:
-    return isinstance(e, Affine) and e.poly.symbols() <= {"wg"}
+def _part(e: Expr, wg: int) -> bool | None:
+    if not isinstance(e, Affine) or not e.poly.symbols() <= {"wg"}:
+        return None
+    return e.poly.evaluate({"wg": wg}) >= 0
 
 
 def events(line: tuple[Step, ...], wg: int) -> list[Placed]:

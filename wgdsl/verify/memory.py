@@ -48,7 +48,8 @@ def _layout(kernel: Kernel) -> Iterator[SharedLayout]:
         if isinstance(a, Buffer) and a.stride < a.tile_bytes:
             yield SharedLayout(span=a.span, what=a.name, why=f"has tiles of {a.tile_bytes} bytes, {a.stride} bytes apart")
         if high > kernel.shared_bytes:
-            yield SharedLayout(span=_span(a), what=a.name, why=f"ends at {high}, the kernel asks for {kernel.shared_bytes} bytes")
+            why = f"ends at {high}, the kernel asks for {kernel.shared_bytes} bytes"
+            yield SharedLayout(span=_span(a), what=a.name, why=why)
         for b, low_b, high_b in ranges[k + 1 :]:
             if low < high_b and low_b < high and not _may_share(a, b):
                 yield SharedLayout(span=_span(a), what=a.name, why=f"overlaps `{b.name}` and isn't declared to")
