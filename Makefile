@@ -66,7 +66,7 @@ format: $(STAMP) ## let ruff format and mend what it can
 	$(BIN)ruff format .
 
 gpu: $(STAMP) ## the tests that need a GPU; records which CUDA texts ran right, in tests/hardware.json
-	$(PYTEST) -m gpu --record-hardware=$(RECORD) tests/gpu $(ARGS)
+	$(PYTEST) -m gpu --record-hardware=$(RECORD) tests $(ARGS)
 
 golden: $(STAMP) ## rewrite the snapshots; each changed CUDA text then needs `make gpu`
 	$(PYTEST) -m "not gpu" --snapshot-update tests $(ARGS)

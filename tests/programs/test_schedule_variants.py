@@ -1,0 +1,61 @@
+"""Other schedules over the attention program: tiles, warpgroups, rings, turns, stores, order of the stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs.check import DEVICES, inputs, wrong
+from tests.programs.edits import ATTENTION, FA3, SIMPLE, edit
+from wgdsl.driver import compile
+
+THREE = edit(
+    FA3,
+    ("i 128, j 128", "i 192, j 80"),
+    ("registers 24\n", "registers 32\n"),
+    ("2 warpgroups, registers 240", "3 warpgroups, registers 160"),
+    ("ring 2", "ring 3"),
+)
+OWN = (" over Qs", "")
+PERSISTENT = ("grid over", "grid persistent over")
+SCHEDULES = {
+    "3 warpgroups x 80": (THREE, 128, 128),
+    "3 warpgroups, own staging, persistent": (edit(THREE, OWN, PERSISTENT), 128, 128),
+    "4 warpgroups x 64": (
+        edit(FA3, ("i 128, j 128", "i 256, j 64"), ("2 warpgroups, registers 240", "4 warpgroups, registers 112")),
+        64,
+        64,
+    ),
+    "one warpgroup": (edit(FA3, ("i 128", "i 64"), ("2 warpgroups", "1 warpgroup")), 64, 64),
+    "no turns": (edit(FA3, ("in turn {\n", ""), ("Vs[j])\n}", "Vs[j])")), 128, 128),
+    "ascending, overlapped": (edit(FA3, (" descending", "")), 128, 128),
+    "ascending": (edit(SIMPLE, (" descending", "")), 128, 128),
+    "d 256": (edit(FA3, ("j 128", "j 80")), 256, 256),
+    "one slot": (edit(SIMPLE, ("ring 2", "ring 1")), 64, 64),
+    "one slot, overlapped": (edit(FA3, ("ring 2", "ring 1")), 64, 64),
+    "exclusive exponentials": (
+        edit(SIMPLE, ("compute P[j]", "compute P.max[j]\nin turn { compute P.exp[j] }")),
+        128,
+        128,
+    ),
+    "turns around the softmax": (edit(SIMPLE, ("compute P[j]", "in turn { compute P[j] }")), 128, 128),
+    "no pack written": (edit(SIMPLE, ("pack P[j]\n", "")), 64, 64),
+    "straight from registers": (edit(SIMPLE, (" via Os", ""), ("smem Os = O[i] by tma over Qs\n", "")), 128, 128),
+    "persistent without overlap": (edit(SIMPLE, PERSISTENT), 64, 64),
+    "d 96": (FA3, 96, 96),
+    "d 80": (SIMPLE, 80, 80),
+    "d 32, e 16": (FA3, 32, 16),
+    "d 64, e 128": (edit(FA3, OWN), 64, 128),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedule(name, causal, device):
+    schedule, d, e = SCHEDULES[name]
+    kernel = compile(
+        ATTENTION, schedule=schedule, dims={"D": d, "E": e}, types={"T": "bf16"}, options={"causal": causal}, build=False
+    )
+    for m, n in ((1, 1), (200, 300), (300, 200), (130, 0)):
+        sizes = {"B": 2, "H": 2, "G": 1, "M": m, "N": n, "D": d, "E": e}
+        assert wrong(kernel, inputs(ATTENTION, sizes), device) == [], (m, n)
