@@ -123,14 +123,14 @@ def test_a_missing_wait_for_a_fill_in_the_drain_only():
 
 def test_a_missing_wait_for_an_empty_slot():
     f = in_gemm(drop(waits("As.empty")))
-    assert isinstance(f, WrongPhase | OverwrittenTooEarly)
+    assert isinstance(f, WrongPhase)
     f = in_attention(drop(waits("Ks.empty")))
-    assert isinstance(f, WrongPhase | OverwrittenTooEarly) and f.span is not None and f.span.line == 11
+    assert isinstance(f, WrongPhase) and f.span is not None and f.span.line == 11
 
 
 def test_a_missing_wait_for_the_buffer_under_the_staging():
     f = in_attention(drop(waits("Qs.empty")), shape=(700, 100))
-    assert isinstance(f, OverwrittenTooEarly | WrongPhase)
+    assert isinstance(f, WrongPhase) and f.barrier == "Qs.full[0, 0]"
 
 
 def test_a_wait_on_the_wrong_parity():
@@ -197,10 +197,10 @@ def test_a_copy_that_nothing_expects():
     assert isinstance(f, Deadlock)
 
 
-@pytest.mark.parametrize("count", [1, 4, 7])
-def test_an_arrival_count_that_is_too_small(count):
+@pytest.mark.parametrize("count, kind", [(1, TooManyArrivals), (4, WrongPhase), (7, TooManyArrivals)])
+def test_an_arrival_count_that_is_too_small(count, kind):
     f = in_gemm(lambda s: s, barriers=barriers(gemm(), As_empty=count))
-    assert isinstance(f, WrongPhase | TooManyArrivals | OverwrittenTooEarly)
+    assert isinstance(f, kind) and f.barrier == "As.empty[0]" and f.step == "arrive As.empty[s-1] by lane 0 of each warp"
 
 
 @pytest.mark.parametrize("count", [9, 12])
@@ -225,7 +225,7 @@ def test_an_expect_that_arrives_twice():
 def test_a_ring_with_one_stage():
     """The release lags by one tile, so the loader never gets its only slot."""
     f = fault_of(run_gemm, gemm(stages=1), 64, 64, 320)
-    assert isinstance(f, Deadlock | WrongPhase)
+    assert isinstance(f, Deadlock)
 
 
 def test_a_forgotten_advance():
@@ -253,7 +253,7 @@ def test_a_wait_group_that_leaves_too_many():
     f = in_attention(change(kind(WaitGroup, 24), pending=2))
     assert isinstance(f, RegisterInFlight) and f.value == "S"
     f = in_attention(change(kind(WaitGroup, 25), pending=1, values=()))
-    assert isinstance(f, RegisterInFlight | OverwrittenTooEarly)
+    assert isinstance(f, RegisterInFlight) and f.value == "Pr"
 
 
 def test_operand_registers_rewritten_under_a_product():
@@ -310,9 +310,9 @@ def test_a_missing_proxy_fence():
 
 def test_a_proxy_fence_without_a_barrier():
     f = in_gemm(lambda s: () if isinstance(s, BarSync) else s)
-    assert isinstance(f, ReadTooEarly | OverwrittenTooEarly)
+    assert isinstance(f, ReadTooEarly) and f.step.startswith("store C")
     f = in_attention(drop(kind(BarSync, 41)))
-    assert isinstance(f, OverwrittenTooEarly | ReadTooEarly)
+    assert isinstance(f, OverwrittenTooEarly) and f.tile == "Qs[0, 0]" and f.step == "write Os[wg, s] = O"
 
 
 def test_a_proxy_fence_by_one_thread():
@@ -367,8 +367,9 @@ def test_more_registers_than_the_pool_holds():
 
 
 def test_a_copy_in_flight_at_the_end():
-    f = in_gemm(drop(lambda s: isinstance(s, Loop) and any(isinstance(x, Wgmma) for x in s.body)), shape=(64, 64, 128))
-    assert isinstance(f, Unfinished | Uninitialised | Deadlock | WrongPhase)
+    """The loader fills one slot more than anybody reads."""
+    f = in_gemm(change(lambda s: isinstance(s, Loop), stop=Poly.of("k.n") + 1), role="load", shape=(64, 64, 64))
+    assert isinstance(f, Unfinished) and f.step.startswith("tma As[0, s]")
 
 
 def test_bulk_steps_by_all_threads():
@@ -390,10 +391,10 @@ def _small():
     return {"A": a, "B": a.T.copy()}, {}, {"M": 64, "N": 64, "K": 320}
 
 
-def test_a_tile_that_is_poison_is_reported_once_with_its_line():
+def test_two_copies_into_one_slot():
     f = in_attention(change(lambda s: isinstance(s, Tma) and s.buffer == "Ks", buffer="Vs"))
-    assert isinstance(f, OverwrittenTooEarly | ReadTooEarly | IllFormed)
-    assert f.span is not None
+    assert isinstance(f, OverwrittenTooEarly) and f.tile == "Vs[0]"
+    assert f.span is not None and f.span.line == 12
 
 
 def test_a_row_value_is_no_tile():

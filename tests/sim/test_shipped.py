@@ -91,3 +91,16 @@ def test_twenty_orders_of_events(s: Shipped):
 def test_any_number_of_ctas(sms: int):
     persistent = next(k for k in KERNELS if k.schedule == "fa3_persistent")
     compare(persistent, 600, 300, sms=sms)
+
+
+@pytest.mark.parametrize("schedule", ["simple", "fa3", "fa3_persistent"])
+def test_a_nan_that_no_row_of_the_tile_sees(schedule: str):
+    """Rows 0 to 127 see keys up to 427 only; the tile that holds key 427 holds key 450 as well, where V is NaN."""
+    s = next(k for k in KERNELS if k.schedule == schedule and dict(k.options)["causal"] and dict(k.dims)["D"] == 64)
+    forms = s.compile().forms
+    arrays, scalars, dims = inputs(s, 300, 600)
+    clean = simulate(Checked(forms.roles), arrays, scalars, dims)["O"].astype(np.float64)
+    arrays["V"][0, 450] = np.nan
+    got = simulate(Checked(forms.roles), arrays, scalars, dims)["O"].astype(np.float64)
+    np.testing.assert_array_equal(got[:, :TILE], clean[:, :TILE])
+    assert np.isnan(got[:, 150:]).all()

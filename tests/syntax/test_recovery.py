@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.syntax.texts import problems
+from tests.syntax.texts import SHIPPED, problems
 from wgdsl.diagnostics.model import WgError
 from wgdsl.foundation.source import Source
 from wgdsl.syntax.parser import parse
@@ -96,3 +98,40 @@ def test_many_problems_are_cut_short(count):
 def test_any_cut_text_is_an_error_with_a_place(drop):
     found = problems(TWELVE[:drop])
     assert found and all(p.span is not None and p.title() for p in found)
+
+
+PIECES = [
+    *"(){}[],:=+-*/%<",
+    "+=",
+    "**",
+    "in",
+    "for",
+    "let",
+    "role",
+    "where",
+    "sum",
+    "not",
+    "x",
+    "1",
+    "\n",
+    "#",
+    '"',
+    "$",
+    "\u00e9",
+]
+
+
+@given(
+    st.sampled_from([p.read_text(encoding="utf-8") for p in SHIPPED]),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12), st.sampled_from([*PIECES, ""])), min_size=1, max_size=6),
+)
+def test_no_broken_text_breaks_the_parser(text, edits):
+    """Cut and insert at random: the parser takes it, or says so in at most 40 lines with a place for each problem."""
+    for where, cut, piece in edits:
+        at = int(where * len(text))
+        text = text[:at] + piece + text[at + cut :]
+    try:
+        parse(Source("t.wg", text))
+    except WgError as e:
+        assert all(p.span is not None and p.title() for p in e.problems)
+        assert str(e).count("\n") < 40

@@ -1,26 +1,44 @@
-"""WG04xx: a schedule that doesn't fit its program, its target or itself."""
+"""WG04xx: a schedule that doesn't fit its program, its target or itself.
+
+Each `doc` is the rule, then lines of a shipped schedule as they stand there, and others in their place: under `works:` and
+`fails:`, whichever the shipped ones are. Tests lower both. A comment `# with dims D=64, E=128` in an example gives what the
+caller fixes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar
 
 from ..foundation.source import Span
+from .hints import nearest
 from .model import Problem
+
+_FORMS = {
+    "`stream` line": "`stream INDEX`, an index that the program reduces over",
+    "`grid` line": "`grid over (INDEX, ...)`, the indices of the outputs that tell one CTA from another",
+    "`role` line": "`role NAME : 1 warpgroup, registers 24` for each role, and its steps, `NAME { ... }`",
+}
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, n=1)
-    if close:
-        return f"did you mean `{close[0]}`?"
+    meant = nearest(name, known)
+    if meant:
+        return f"did you mean `{meant}`?"
     return "there are: " + ", ".join(f"`{k}`" for k in known) if known else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownName(Problem):
     code: ClassVar[str] = "WG0401"
-    doc: ClassVar[str] = "A schedule may name only tensors of its program, its own homes and its own roles."
+    doc: ClassVar[str] = """A schedule names only indices and tensors of its program, its own homes and its own roles.
+
+In schedule `simple` for `attention`:
+
+fails:
+  smem Ks = key[j] by tma ring 2
+works:
+  smem Ks = K[j] by tma ring 2
+"""
     what: str
     name: str
     known: tuple[str, ...] = ()
@@ -34,21 +52,46 @@ class UnknownName(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class MissingLine(Problem):
+    """`where`: what has to have it. `form`: how it is written, unless that is known of the line."""
+
     code: ClassVar[str] = "WG0402"
-    doc: ClassVar[str] = "A schedule needs `stream`, `grid`, at least one role, and a list of steps for every role."
+    doc: ClassVar[str] = """A schedule has a `stream` line, a `grid` line, a tile size along the streamed index, at least one role, and a
+list of steps for every role. A home of a tensor that runs along the streamed index names its tile.
+
+In schedule `simple` for `attention`:
+
+fails:
+  tile i 128
+  stream j descending
+works:
+  tile i 128, j 128
+  stream j descending
+"""
     line: str
+    where: str = "the schedule"
+    form: str = ""
 
     def title(self) -> str:
-        return f"the schedule has no {self.line}"
+        return f"{self.where} has no {self.line}"
 
     def help(self) -> str:
-        return f"add {self.line}"
+        return f"add {self.form or _FORMS[self.line]}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredTwice(Problem):
     code: ClassVar[str] = "WG0403"
-    doc: ClassVar[str] = "Every role, home and tile is declared once, and every role has one list of steps."
+    doc: ClassVar[str] = """Every line, role, home and tile size is declared once, and every role has one list of steps.
+
+In schedule `simple` for `attention`:
+
+fails:
+  smem Ks = K[j] by tma ring 2
+  smem Ks = V[j] by tma ring 2
+works:
+  smem Ks = K[j] by tma ring 2
+  smem Vs = V[j] by tma ring 2
+"""
     what: str
     name: str
     first: Span | None = None
@@ -59,23 +102,48 @@ class DeclaredTwice(Problem):
     def others(self):
         return ((self.first, "first declared here"),) if self.first else ()
 
+    def help(self) -> str:
+        return "remove one of the two, or rename it"
+
 
 @dataclass(frozen=True, kw_only=True)
 class BadNumber(Problem):
+    """`value`: None for what isn't a constant."""
+
     code: ClassVar[str] = "WG0404"
-    doc: ClassVar[str] = "Tile sizes, ring depths, warpgroup and register counts are positive whole numbers within limits."
+    doc: ClassVar[str] = """Tile sizes, ring depths, counts of warpgroups and of registers are whole numbers within limits, known when the
+schedule is read.
+
+In schedule `simple` for `attention`:
+
+fails:
+  role load : 1 warpgroup, registers 20
+works:
+  role load : 1 warpgroup, registers 24
+"""
     what: str
     value: object
     rule: str
 
     def title(self) -> str:
-        return f"{self.what} is {self.value}, but {self.rule}"
+        return f"{self.what} is {'not a constant' if self.value is None else self.value}"
+
+    def label(self) -> str:
+        return self.rule
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotYetSupported(Problem):
     code: ClassVar[str] = "WG0405"
-    doc: ClassVar[str] = "The construct is part of the language, but this version can't lower it."
+    doc: ClassVar[str] = """The construct is part of the language, but this version of the compiler doesn't lower it yet.
+
+In schedule `simple` for `attention`:
+
+fails:
+  grid over (b, g, r, i) longest_first
+works:
+  grid over (b, g, r, i)
+"""
     what: str
     cure: str = ""
 
@@ -89,7 +157,16 @@ class NotYetSupported(Problem):
 @dataclass(frozen=True, kw_only=True)
 class AxisNotCovered(Problem):
     code: ClassVar[str] = "WG0406"
-    doc: ClassVar[str] = "Every index of an output is a grid axis or lies whole inside the tile; its extent is then fixed."
+    doc: ClassVar[str] = """Every index of an output is a grid axis, or lies whole inside the tile: then it has no tile size, and its extent is
+known at compile time.
+
+In schedule `simple` for `attention`:
+
+fails:
+  grid over (b, g, i)
+works:
+  grid over (b, g, r, i)
+"""
     index: str
     output: str
 
@@ -103,7 +180,15 @@ class AxisNotCovered(Problem):
 @dataclass(frozen=True, kw_only=True)
 class ExtentNotFixed(Problem):
     code: ClassVar[str] = "WG0407"
-    doc: ClassVar[str] = "An index without a tile size takes its whole extent, which must be known at compile time."
+    doc: ClassVar[str] = """An index without a tile size takes its whole extent, which must be known at compile time.
+
+In schedule `simple` for `attention`:
+
+fails:
+  smem Qs = Q[i] by tma           # with dims E=128
+works:
+  smem Qs = Q[i] by tma           # with dims D=128, E=128
+"""
     index: str
     extent: str
     tensor: str
@@ -119,19 +204,50 @@ class ExtentNotFixed(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class WrongProduct(Problem):
+    """`statement`: the program's, which the product has to compute."""
+
     code: ClassVar[str] = "WG0408"
-    doc: ClassVar[str] = "`issue X[j] = wgmma(A, B)` computes the product that the program says X is, from homes of its operands."
+    doc: ClassVar[str] = """`issue X[j] = wgmma(A, B)` computes the product that the program says X is, from homes of its operands. A product
+that is summed over the stream says `+=`, one that each tile has for itself `=`.
+
+In schedule `simple` for `attention`:
+
+fails:
+  issue O = wgmma(P[j], Vs[j])
+works:
+  issue O += wgmma(P[j], Vs[j])
+"""
     target: str
     why: str
+    cure: str
+    statement: Span | None = None
 
     def title(self) -> str:
-        return f"this product isn't `{self.target}`: {self.why}"
+        return f"this product isn't `{self.target}` of the program"
+
+    def label(self) -> str:
+        return self.why
+
+    def others(self):
+        return ((self.statement, f"`{self.target}` is defined here"),) if self.statement else ()
+
+    def help(self) -> str:
+        return self.cure
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoHome(Problem):
     code: ClassVar[str] = "WG0409"
-    doc: ClassVar[str] = "An operand in memory needs a home: `smem Ks = K[j] by tma ring 2`."
+    doc: ClassVar[str] = """A product reads tiles of homes in shared memory, and on its left also what `compute` has left in registers. A tensor
+of the program needs a home: `smem Ks = K[j] by tma ring 2`.
+
+In schedule `simple` for `attention`:
+
+fails:
+  issue S[j] = wgmma(Qs, K[j])
+works:
+  issue S[j] = wgmma(Qs, Ks[j])
+"""
     name: str
     homes: tuple[str, ...]
 
@@ -145,10 +261,22 @@ class NoHome(Problem):
 @dataclass(frozen=True, kw_only=True)
 class StillInFlight(Problem):
     code: ClassVar[str] = "WG0410"
-    doc: ClassVar[str] = "A product is asynchronous: its accumulator and its register operands may be touched only after its `await`."
+    doc: ClassVar[str] = """A product is asynchronous: its accumulator and its register operands are touched only after its `await`.
+
+In schedule `simple` for `attention`:
+
+fails:
+  issue S[j] = wgmma(Qs, Ks[j])
+  compute P[j]
+works:
+  issue S[j] = wgmma(Qs, Ks[j])
+  await S[j]
+  compute P[j]
+"""
     product: str
     touched: str
     issued: Span | None = None
+    where: str = "before this step"
 
     def title(self) -> str:
         return f"`{self.touched}` is touched while the product `{self.product}` may still be running"
@@ -157,27 +285,54 @@ class StillInFlight(Problem):
         return ((self.issued, "issued here"),) if self.issued else ()
 
     def help(self) -> str:
-        return f"`await {self.product}` before this step"
+        return f"`await {self.product}` {self.where}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeverComputed(Problem):
+    """`name`: what is needed, with its tile: `P[j]`."""
+
     code: ClassVar[str] = "WG0411"
-    doc: ClassVar[str] = "A step may use only what an earlier step of its role has produced for that tile."
+    doc: ClassVar[str] = """A step uses only what an earlier step of its role has produced for that tile.
+
+In schedule `simple` for `attention`:
+
+fails:
+  await S[j]
+  rescale O
+  pack P[j]
+works:
+  await S[j]
+  compute P[j]
+  rescale O
+  pack P[j]
+"""
     name: str
     step: str
 
     def title(self) -> str:
         return f"`{self.step}` needs `{self.name}`, which no earlier step has produced"
 
+    def help(self) -> str:
+        return f"`compute {self.name}` before this step"
+
 
 @dataclass(frozen=True, kw_only=True)
 class WrongReference(Problem):
     code: ClassVar[str] = "WG0412"
-    doc: ClassVar[str] = (
-        "An accumulator is scaled to the state of its last product's operand. Before the next product it must be rescaled to "
-        "that of the new operand."
-    )
+    doc: ClassVar[str] = """An accumulator is scaled to the state (such as the running maximum) of the last product's operand. When `compute` has
+moved that state, the accumulator is rescaled before the next product is added to it.
+
+In schedule `simple` for `attention`:
+
+fails:
+  compute P[j]
+  pack P[j]
+works:
+  compute P[j]
+  rescale O
+  pack P[j]
+"""
     accumulator: str
     operand: str
 
@@ -191,7 +346,20 @@ class WrongReference(Problem):
 @dataclass(frozen=True, kw_only=True)
 class LoopNotSteady(Problem):
     code: ClassVar[str] = "WG0413"
-    doc: ClassVar[str] = "Each iteration of the loop must leave the same products in flight as it found."
+    doc: ClassVar[str] = """Each iteration of the loop leaves the same products in flight as it found.
+
+In schedule `pipelined` for `gemm`:
+
+fails:
+  for k {
+    issue Acc += wgmma(As[k], Bs[k])
+  }
+works:
+  for k {
+    issue Acc += wgmma(As[k], Bs[k])
+    await Acc[k-1]
+  }
+"""
     before: str
     after: str
 
@@ -208,13 +376,22 @@ class LoopNotSteady(Problem):
 @dataclass(frozen=True, kw_only=True)
 class RowsPerWarpgroup(Problem):
     code: ClassVar[str] = "WG0414"
-    doc: ClassVar[str] = "wgmma computes 64 rows for a warpgroup."
+    doc: ClassVar[str] = """wgmma computes 64 rows for a warpgroup: a role of n warpgroups that splits an index owns 64 * n rows of it.
+
+In schedule `simple` for `attention`:
+
+fails:
+  role math : 3 warpgroups, registers 160, split i
+works:
+  role math : 2 warpgroups, registers 240, split i
+"""
     index: str
     tile: int
     warpgroups: int
 
     def title(self) -> str:
-        return f"{self.warpgroups} warpgroups own {self.tile} rows of `{self.index}`, not 64 each"
+        owners = "1 warpgroup owns" if self.warpgroups == 1 else f"{self.warpgroups} warpgroups own"
+        return f"{owners} {self.tile} rows of `{self.index}`, which must be 64 each"
 
     def help(self) -> str:
         return f"`tile {self.index} {64 * self.warpgroups}`"
@@ -223,19 +400,40 @@ class RowsPerWarpgroup(Problem):
 @dataclass(frozen=True, kw_only=True)
 class TileShape(Problem):
     code: ClassVar[str] = "WG0415"
-    doc: ClassVar[str] = "Matrix instructions fix the shapes of tiles: 16-bit wgmma has k 16 and n a multiple of 8 up to 256."
+    doc: ClassVar[str] = """Matrix instructions and copies fix the shapes of tiles. A wgmma of 16-bit types takes k in steps of 16, and n a
+multiple of 8 up to 256; a tile in shared memory has a multiple of 8 rows, at most 256, and rows of whole 16 bytes.
+
+In schedule `simple` for `attention`:
+
+fails:
+  tile i 128, j 100
+works:
+  tile i 128, j 104
+"""
     what: str
     value: int
     rule: str
+    index: str
 
     def title(self) -> str:
         return f"{self.what} is {self.value}: {self.rule}"
+
+    def help(self) -> str:
+        return f"it follows from the tile size of `{self.index}`, or without one from the whole extent"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CantShare(Problem):
     code: ClassVar[str] = "WG0416"
-    doc: ClassVar[str] = "`over` lays a staging buffer part by part over a buffer whose parts are at least as large."
+    doc: ClassVar[str] = """`over` lays a staging buffer, part by part, over a buffer that is filled once and whose parts are at least as large.
+
+In schedule `simple` for `attention`:
+
+fails:
+  smem Os = O[i] by tma over Qs   # with dims D=64, E=128
+works:
+  smem Os = O[i] by tma           # with dims D=64, E=128
+"""
     name: str
     other: str
     why: str
@@ -250,18 +448,43 @@ class CantShare(Problem):
 @dataclass(frozen=True, kw_only=True)
 class NotFilled(Problem):
     code: ClassVar[str] = "WG0417"
-    doc: ClassVar[str] = "Every buffer that a product reads is filled by exactly one role, and only buffers that are read are filled."
+    doc: ClassVar[str] = """Every buffer that a product reads is filled by one role, and only buffers that are read are filled.
+
+In schedule `simple` for `attention`:
+
+fails:
+  for j {
+    fill Ks[j]
+  }
+works:
+  for j {
+    fill Ks[j]
+    fill Vs[j]
+  }
+"""
     name: str
     why: str
+    cure: str
 
     def title(self) -> str:
         return f"`{self.name}` {self.why}"
+
+    def help(self) -> str:
+        return self.cure
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrongTarget(Problem):
     code: ClassVar[str] = "WG0418"
-    doc: ClassVar[str] = "A schedule is written for one target's engines."
+    doc: ClassVar[str] = """A schedule is written for one target, and names engines that it has.
+
+In schedule `simple` for `attention`:
+
+fails:
+  smem Ks = K[j] by cp_async ring 2
+works:
+  smem Ks = K[j] by tma ring 2
+"""
     engine: str
     target: str
     has: tuple[str, ...]
@@ -276,7 +499,15 @@ class WrongTarget(Problem):
 @dataclass(frozen=True, kw_only=True)
 class OutputNotFinished(Problem):
     code: ClassVar[str] = "WG0419"
-    doc: ClassVar[str] = "Every output is stored by exactly one `finish`."
+    doc: ClassVar[str] = """Every output that the options leave is stored by one `finish`.
+
+In schedule `simple` for `attention`:
+
+fails:
+  finish O via Os
+works:
+  finish O, L via Os
+"""
     output: str
     times: int
 
@@ -290,7 +521,18 @@ class OutputNotFinished(Problem):
 @dataclass(frozen=True, kw_only=True)
 class RingTooShallow(Problem):
     code: ClassVar[str] = "WG0420"
-    doc: ClassVar[str] = "A ring is at least as deep as the tiles of it that a role holds at once, from first wait to release."
+    doc: ClassVar[str] = """A ring is at least as deep as the tiles of it that a role holds at once, from first wait to release: the tile that it
+waits for next needs a slot of its own.
+
+In schedule `pipelined` for `gemm`:
+
+fails:
+  smem As = A[i, k] by tma ring 1
+  smem Bs = B[n, k] by tma ring 1
+works:
+  smem As = A[i, k] by tma ring 2
+  smem Bs = B[n, k] by tma ring 2
+"""
     home: str
     stages: int
     held: int
@@ -300,3 +542,26 @@ class RingTooShallow(Problem):
 
     def help(self) -> str:
         return f"`ring {self.held + 1}`, or `await` the product that reads the older tile before this step"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileNotNamed(Problem):
+    code: ClassVar[str] = "WG0421"
+    doc: ClassVar[str] = """A step inside the loop says which tile along the streamed index it means: `Ks[j]`, or `Ks[j+1]` for the next one.
+
+In schedule `simple` for `attention`:
+
+fails:
+  await S[i]
+works:
+  await S[j]
+"""
+    target: str
+    axis: str
+
+    def title(self) -> str:
+        return f"`{self.target}` doesn't say which tile along `{self.axis}` it means"
+
+    def help(self) -> str:
+        name = self.target.partition("[")[0]
+        return f"write `{name}[{self.axis}]`, or `{name}[{self.axis}+1]` for the next tile"

@@ -15,7 +15,7 @@ from .model import Problem
 
 _INSTEAD = {
     ";": "a line needs no `;`",
-    '"': "a text ends on its own line, and is ASCII",
+    '"': "a text ends on its own line",
     "'": 'a file name stands in `"`',
     "!": "negation is `not`",
     "&": "conjunction is `and`",
@@ -57,7 +57,7 @@ class NotUtf8(Problem):
         return "no UTF-8 from here"
 
     def help(self) -> str:
-        return "save it as UTF-8" if self.byte else "is it a binary file?"
+        return "save it as UTF-8"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,8 @@ works:
 """
 
     def title(self) -> str:
+        if self.character == '"':
+            return "this text isn't closed"
         if " " < self.character < "\x7f":
             return f"`{self.character}` has no meaning here"
         name = unicodedata.name(self.character, "a control character" if ord(self.character) < 0xA0 else "unnamed")

@@ -1,4 +1,7 @@
-"""WG03xx: a program that can't be brought into streamed form."""
+"""WG03xx: a program that can't be brought into streamed form.
+
+Each `doc` is the rule, then under `fails:` and `works:` a program with the lines of its schedule that matter, or such lines of
+a shipped schedule; tests stream both."""
 
 from __future__ import annotations
 
@@ -11,7 +14,15 @@ from .model import Problem
 @dataclass(frozen=True, kw_only=True)
 class StreamAxisUnknown(Problem):
     code: ClassVar[str] = "WG0301"
-    doc: ClassVar[str] = "`stream j` names an index over which the program reduces."
+    doc: ClassVar[str] = """`stream INDEX` names an index over which the program reduces.
+
+In schedule `simple` for `attention`:
+
+fails:
+  stream i
+works:
+  stream j descending
+"""
     axis: str
     reduced: tuple[str, ...]
 
@@ -30,10 +41,32 @@ class StreamAxisUnknown(Problem):
 @dataclass(frozen=True, kw_only=True)
 class NotSeparable(Problem):
     code: ClassVar[str] = "WG0302"
-    doc: ClassVar[str] = (
-        "A reduction along the streamed axis may use earlier reductions along it only as a factor: each summand is "
-        "f(earlier results) * g(this element), because the old content is corrected by f(new) / f(old) when they move."
-    )
+    doc: ClassVar[str] = """A reduction along the streamed axis may use earlier reductions along it only as a factor: each summand is
+f(earlier results) * g(this element), because the old content is corrected by f(new) / f(old) when they move.
+
+fails:
+  program p {
+    dims M, N
+    in   X: f32[M, N]
+    out  Y: f32[M]
+    m[i] = max[j] X[i, j]
+    Y[i] = sum[j] tanh(X[i, j] - m[i])
+  }
+  schedule s for p on sm_90a {
+    stream j
+  }
+works:
+  program p {
+    dims M, N
+    in   X: f32[M, N]
+    out  Y: f32[M]
+    m[i] = max[j] X[i, j]
+    Y[i] = sum[j] exp(X[i, j] - m[i])
+  }
+  schedule s for p on sm_90a {
+    stream j
+  }
+"""
     name: str
     chain: tuple[str, ...]
     summand: str
@@ -54,7 +87,30 @@ class NotSeparable(Problem):
 @dataclass(frozen=True, kw_only=True)
 class NotStreamable(Problem):
     code: ClassVar[str] = "WG0303"
-    doc: ClassVar[str] = "Statements between the streamed reductions and the outputs must fit one pass over the axis."
+    doc: ClassVar[str] = """Statements between the streamed reductions and the outputs fit one pass over the axis: an element along it is
+gone when the pass has ended.
+
+fails:
+  program p {
+    dims M, N
+    in   X: f32[M, N]
+    out  Y: f32[M, N]
+    Y[i, j] = softmax[j] X[i, j]
+  }
+  schedule s for p on sm_90a {
+    stream j
+  }
+works:
+  program p {
+    dims M, N
+    in   X: f32[M, N]
+    out  Y: f32[M]
+    Y[i] = logsumexp[j] X[i, j]
+  }
+  schedule s for p on sm_90a {
+    stream j
+  }
+"""
     name: str
     why: str
 

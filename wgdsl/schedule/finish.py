@@ -46,7 +46,8 @@ class MathSync(RoleSync):
     def finish(self, s: ast.FinishStep) -> None:
         if self.state.flight:
             g = self.state.flight[-1]
-            raise WgError(StillInFlight(span=s.span, product=g.product, touched="finish", issued=g.span))
+            where = "in the loop, for every tile"
+            raise WgError(StillInFlight(span=s.span, product=g.product, touched=g.value, issued=g.span, where=where))
         outputs = [self.output(t) for t in s.targets if name_of(t) not in self.plan.graph.absent]
         staged = self.staged(s, outputs)
         states = {x.tensor for o in outputs for x in loads(o.value)}

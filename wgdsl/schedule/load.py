@@ -46,7 +46,7 @@ class LoadSync(RoleSync):
             return [k for k in range(count) if k not in self.named(name)]
         k = int(which)
         if k >= count:
-            raise WgError(BadNumber(span=s.span, what=f"the part of `{name}`", value=k, rule=f"it has {count}"))
+            raise WgError(BadNumber(span=s.span, what=f"the part of `{name}`", value=k, rule=f"it has parts 0 to {count - 1}"))
         return [k]
 
     def named(self, home: str) -> set[int]:

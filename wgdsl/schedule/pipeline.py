@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import MissingLine, NotYetSupported, UnknownName
+from ..diagnostics.schedule import NotYetSupported, TileNotNamed, UnknownName
 from ..program.poly import Poly, maximum, minimum
 from ..syntax import ast
 from .mask import Partial, Trip
@@ -64,7 +64,7 @@ def offset_of(target: ast.Name | ast.Index, axis: str) -> int | None:
         d = _shift(e, axis)
         if d is not None:
             return d
-    raise WgError(UnknownName(span=target.span, what="streamed index in this tile", name=ast_text(target), known=(axis,)))
+    raise WgError(TileNotNamed(span=target.span, target=ast_text(target), axis=axis))
 
 
 def ast_text(node: ast.Node) -> str:
@@ -89,7 +89,7 @@ def step_offset(step: ast.Step, axis: str) -> int | None:
     if isinstance(step, ast.RescaleStep | ast.FinishStep):
         return None
     if isinstance(step, ast.ComputeStep | ast.PackStep) and isinstance(step.target, ast.Name):
-        raise WgError(MissingLine(span=step.span, line=f"tile in this step (`{step.target.id}[{axis}]`)"))
+        raise WgError(TileNotNamed(span=step.target.span, target=step.target.id, axis=axis))
     return offset_of(step.target, axis)  # type: ignore[union-attr]
 
 

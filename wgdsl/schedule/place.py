@@ -120,14 +120,21 @@ class _Placer:
                     self.known_home(h, s.span)
                 found.setdefault(homes, Fill(ring=homes[0], homes=homes, role=role.name))
                 if found[homes].role != role.name:
-                    raise WgError(NotFilled(span=s.span, name=homes[0], why=f"is filled by `{found[homes].role}` too"))
+                    raise WgError(NotFilled(
+                            span=s.span,
+                            name=homes[0],
+                            why=f"is filled by `{found[homes].role}` too",
+                            cure="fill it in one role only",
+                        )
+                    )
         return list(found.values())
 
     def known_home(self, name: str, span: Span | None) -> None:
         if name not in self.plan.homes:
             raise WgError(UnknownName(span=span, what="home", name=name, known=tuple(self.plan.homes)))
         if self.plan.homes[name].output:
-            raise WgError(NotFilled(span=span, name=name, why="stages an output; it is written by `finish`, not filled"))
+            why, tensor = "stages an output, and isn't filled", self.plan.homes[name].tensor
+            raise WgError(NotFilled(span=span, name=name, why=why, cure=f"`finish {tensor} via {name}` writes it"))
 
     def known_operand(self, name: str, span: Span | None) -> None:
         values = [n.name for n in self.plan.streamed.tile] + list(self.plan.graph.aliases)
@@ -151,17 +158,22 @@ class _Placer:
             if h.output:
                 continue
             times = sum(h.name in f.homes for f in self.fills)
+            tile = f"{h.name}[{self.plan.axis}]" if self.plan.axis in h.indices else h.name
             if times == 0:
-                raise WgError(NotFilled(span=h.span, name=h.name, why="is never filled"))
+                raise WgError(NotFilled(span=h.span, name=h.name, why="is never filled", cure=f"`fill {tile}` in one role"))
             if times > 1:
-                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled in two different groups"))
+                cure = "fill it alone or in one list, the same wherever it is filled"
+                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled in two different groups", cure=cure))
             if h.name not in self.readers:
-                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled but never read"))
+                cure = "read it in a product, or remove it and its `fill`"
+                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled, but no product reads it", cure=cure))
         for f in self.fills:
             depths = {self.plan.homes[h].stages for h in f.homes}
             if len(depths) > 1:
-                why = f"is filled together with {', '.join(f.homes[1:])}, so their rings must be equally deep"
-                raise WgError(NotFilled(span=self.plan.homes[f.ring].span, name=f.ring, why=why))
+                others = ", ".join(f"`{h}`" for h in f.homes[1:])
+                why = f"is filled together with {others}, but their rings aren't equally deep"
+                cure = "give them one depth, or fill them one by one"
+                raise WgError(NotFilled(span=self.plan.homes[f.ring].span, name=f.ring, why=why, cure=cure))
 
     # ---- one home
     def placed(self, home: Home) -> Placed:
@@ -182,7 +194,7 @@ class _Placer:
                 parts = plan.split_role.count
         rows = rows // parts if plan.is_split(ri) else rows
         cols = cols // parts if plan.is_split(ci) else cols
-        self.shape(home, rows, cols, tensor.dtype.nbytes)
+        self.shape(home, rows, cols, tensor.dtype.nbytes, ri, ci)
         swizzle = swizzle_for(cols, tensor.dtype.nbytes)
         buffer = Buffer(
             name=home.name,
@@ -231,31 +243,15 @@ class _Placer:
                 out[k] = s
         return out
 
-    def shape(self, home: Home, rows: int, cols: int, nbytes: int) -> None:
-        if cols * nbytes % 16:
-            raise WgError(
-                TileShape(
-                    span=home.span,
-                    what=f"the row of `{home.name}` in bytes",
-                    value=cols * nbytes,
-                    rule="TMA moves multiples of 16",
-                )
-            )
-        if rows > 256:
-            raise WgError(
-                TileShape(
-                    span=home.span, what=f"rows of a part of `{home.name}`", value=rows, rule="a TMA box side is at most 256"
-                )
-            )
-        if rows % 8:
-            raise WgError(
-                TileShape(
-                    span=home.span,
-                    what=f"rows of a part of `{home.name}`",
-                    value=rows,
-                    rule="a swizzled tile has a multiple of 8",
-                )
-            )
+    def shape(self, home: Home, rows: int, cols: int, nbytes: int, rows_index: str, cols_index: str) -> None:
+        checks = (
+            (cols * nbytes % 16, f"the row of `{home.name}` in bytes", cols * nbytes, "TMA moves multiples of 16", cols_index),
+            (rows > 256, f"rows of a part of `{home.name}`", rows, "a TMA box side is at most 256", rows_index),
+            (rows % 8, f"rows of a part of `{home.name}`", rows, "a swizzled tile has a multiple of 8", rows_index),
+        )
+        for wrong, what, value, rule, index in checks:
+            if wrong:
+                raise WgError(TileShape(span=home.span, what=what, value=value, rule=rule, index=index))
 
     def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], rows_axis: int, cols_axis: int, split: bool) -> TensorMap:
         width = b.panel_cols

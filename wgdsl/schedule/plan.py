@@ -140,7 +140,7 @@ class _Planner:
                 )
             )
         tiles = self.tiles()
-        stream, grid = self.only(ast.StreamDecl, "`stream` line"), self.only(ast.GridDecl, "`grid` line")
+        stream, grid = self.only(ast.StreamDecl, "stream"), self.only(ast.GridDecl, "grid")
         for fuse in self.of(ast.FuseDecl):
             self.problems.append(NotYetSupported(span=fuse.span, what="`fuse`", cure="keep the indices as grid axes"))
         self.stop()
@@ -166,13 +166,13 @@ class _Planner:
         if self.problems:
             raise WgError(self.problems)
 
-    def only(self, kind: type, line: str):
+    def only(self, kind: type, word: str):
         found = self.of(kind)
         if not found:
-            self.problems.append(MissingLine(span=self.schedule.span, line=line))
+            self.problems.append(MissingLine(span=self.schedule.span, line=f"`{word}` line"))
             return None
         if len(found) > 1:
-            self.problems.append(DeclaredTwice(span=found[1].span, what="the", name=line, first=found[0].span))
+            self.problems.append(DeclaredTwice(span=found[1].span, what="line", name=word, first=found[0].span))
         return found[0]
 
     def number(self, e: ast.Expr | None, what: str, low: int, high: int) -> int | None:
@@ -195,7 +195,7 @@ class _Planner:
                     continue
                 if index in out:
                     self.problems.append(DeclaredTwice(span=decl.span, what="tile", name=index))
-                out[index] = self.number(e, f"tile {index}", 1, 1 << 16) or 1
+                out[index] = self.number(e, f"the tile size of `{index}`", 1, 1 << 16) or 1
         return out
 
     def grid_features(self, grid: ast.GridDecl) -> None:
@@ -219,7 +219,7 @@ class _Planner:
         for body in self.of(ast.RoleBody):
             if body.role in bodies:
                 self.problems.append(
-                    DeclaredTwice(span=body.span, what="the list of", name=body.role, first=bodies[body.role].span)
+                    DeclaredTwice(span=body.span, what="the list of steps of", name=body.role, first=bodies[body.role].span)
                 )
             elif body.role not in names:
                 self.problems.append(UnknownName(span=body.span, what="role", name=body.role, known=names))
@@ -232,17 +232,17 @@ class _Planner:
                 self.problems.append(DeclaredTwice(span=d.span, what="role", name=d.name, first=seen[d.name]))
             seen[d.name] = d.span
             if d.name not in bodies:
-                self.problems.append(MissingLine(span=d.span, line=f"list of steps `{d.name} {{ ... }}`"))
+                self.problems.append(MissingLine(span=d.span, where=f"role `{d.name}`", line="list of steps", form=f"`{d.name} {{ ... }}`"))
                 continue
             if d.unit.rstrip("s") != "warpgroup":
                 self.problems.append(
                     NotYetSupported(span=d.span, what=f"a role counted in {d.unit}", cure="count in warpgroups")
                 )
             count = self.number(d.count, f"the warpgroup count of `{d.name}`", 1, 7) or 1
-            registers = self.number(d.registers, f"registers of `{d.name}`", 24, 240)
+            registers = self.number(d.registers, f"the register count of `{d.name}`", 24, 240)
             if registers is not None and registers % 8:
-                rule = "setmaxnreg takes multiples of 8 from 24 to 240"
-                self.problems.append(BadNumber(span=d.span, what=f"registers of `{d.name}`", value=registers, rule=rule))
+                rule, what = "it must be a multiple of 8 from 24 to 240", f"the register count of `{d.name}`"
+                self.problems.append(BadNumber(span=d.registers.span, what=what, value=registers, rule=rule))
             out.append(
                 RolePlan(
                     name=d.name,
@@ -301,7 +301,8 @@ class _Planner:
                 known_i = tuple(sorted(reads & set(self.graph.extents)))
                 self.problems.append(UnknownName(span=d.span, what=f"index of `{d.tensor}`", name=i, known=known_i))
         if axis in reads and axis not in d.indices:
-            self.problems.append(MissingLine(span=d.span, line=f"index `{axis}` in this home"))
+            form = f"it: `{d.name} = {d.tensor}[{', '.join((*d.indices, axis))}]`"
+            self.problems.append(MissingLine(span=d.span, where=f"home `{d.name}`", line=f"index `{axis}`", form=form))
         stages = self.number(d.ring, f"the ring depth of `{d.name}`", 1, 32) or 1
         return Home(
             name=d.name,
@@ -330,7 +331,8 @@ class _Planner:
         if plan.axis in plan.grid:
             self.problems.append(NotYetSupported(span=grid.span, what="a grid over the streamed axis (a split of it)"))
         if plan.axis not in plan.tiles:
-            self.problems.append(MissingLine(span=stream.span, line=f"tile size for `{plan.axis}` (`tile {plan.axis} 128`)"))
+            form = f"`tile {plan.axis} 128`"
+            self.problems.append(MissingLine(span=stream.span, line=f"tile size for `{plan.axis}`", form=form))
         for out in self.graph.outputs:
             self.covered(plan, out, grid.span)
         self.split(plan)

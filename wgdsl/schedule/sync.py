@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import (
@@ -21,6 +22,7 @@ from ..diagnostics.schedule import (
     NotYetSupported,
     RingTooShallow,
     StillInFlight,
+    TileNotNamed,
     TileShape,
     UnknownName,
     WrongProduct,
@@ -204,8 +206,8 @@ class RoleSync:
             raise WgError(NotYetSupported(span=s.span, what=f"engine `{s.engine}`", cure="sm_90a has `wgmma`"))
         accumulates = state is not None
         if accumulates != (s.op == "+="):
-            why = "it accumulates over the stream; write `+=`" if accumulates else "each tile is its own; write `=`"
-            raise WgError(WrongProduct(span=s.span, target=target, why=why))
+            why, op = ("it is summed over the stream", "+=") if accumulates else ("each tile has its own", "=")
+            raise WgError(WrongProduct(span=s.span, target=target, why=why, cure=f"write `{op}`", statement=found.span))
         return self.matched(s, found, target)
 
     def matched(self, s: ast.IssueStep, node: Reduce, target: str) -> Product:
@@ -216,18 +218,18 @@ class RoleSync:
         if right not in self.plan.homes:
             raise WgError(NoHome(span=s.right.span, name=right, homes=tuple(self.plan.homes)))
         if sorted((a_tensor, b_tensor)) != sorted(tensors):
-            why = f"the program multiplies {' and '.join(f'`{display(self.streamed, t)}`' for t in tensors)}"
-            raise WgError(WrongProduct(span=s.span, target=target, why=why))
+            got, wanted = (" and ".join(f"`{display(self.streamed, t)}`" for t in x) for x in ((a_tensor, b_tensor), tensors))
+            self.wrong(s, node, f"the operands hold {got}", f"multiply homes of {wanted}")
         axis = node.axes[0]
         if len(node.axes) != 1:
             raise WgError(NotYetSupported(span=s.span, what="a product over several axes"))
         b = self.placement.placed[right].buffer
         cols = b.rows_index if b.cols_index == axis else b.cols_index
-        rows = self.rows_of(left, axis, s)
+        rows = self.rows_of(left, node, s)
         if axis not in (b.rows_index, b.cols_index) or rows == cols:
-            raise WgError(WrongProduct(span=s.span, target=target, why=f"`{right}` holds no axis `{axis}`"))
+            self.wrong(s, node, f"`{right}` holds no axis `{axis}`", f"`{right}` needs `{axis}` and one further axis")
         k = self.plan.size(axis, b_tensor, s.span)
-        self.shape(s, self.plan.size(cols, b_tensor, s.span), k, b.dtype.name)
+        self.shape(s, cols, self.plan.size(cols, b_tensor, s.span), axis, k, b.dtype.name)
         value = self.computer.declare(
             Value(
                 name=display(self.streamed, node.name), role=self.role.name, kind="tile", dtype=F32, cols=self.plan.size(cols)
@@ -259,11 +261,15 @@ class RoleSync:
             raise WgError(NoHome(span=span, name=name, homes=known))
         return node
 
-    def rows_of(self, left: str, axis: str, s: ast.IssueStep) -> str:
+    def wrong(self, s: ast.IssueStep, node: Reduce, why: str, cure: str) -> NoReturn:
+        raise WgError(WrongProduct(span=s.span, target=name_of(s.target), why=why, cure=cure, statement=node.span))
+
+    def rows_of(self, left: str, product: Reduce, s: ast.IssueStep) -> str:
+        axis = product.axes[0]
         if left in self.plan.homes:
             a = self.placement.placed[left].buffer
             if axis not in (a.rows_index, a.cols_index):
-                raise WgError(WrongProduct(span=s.span, target=name_of(s.target), why=f"`{left}` holds no axis `{axis}`"))
+                self.wrong(s, node, f"`{left}` holds no axis `{axis}`", f"`{left}` needs `{axis}` and one further axis")
             return a.rows_index if a.cols_index == axis else a.cols_index
         node = self.streamed.tile_node(resolve(self.streamed, left))
         assert node is not None
@@ -272,17 +278,16 @@ class RoleSync:
             raise WgError(NotYetSupported(span=s.span, what=f"`{left}` as a register operand"))
         return wide[0]
 
-    def shape(self, s: ast.IssueStep, n: int, k: int, dtype: str) -> None:
+    def shape(self, s: ast.IssueStep, cols: str, n: int, axis: str, k: int, dtype: str) -> None:
         if dtype not in INSTRUCTIONS:
             raise WgError(NotYetSupported(span=s.span, what=f"wgmma of {dtype}", cure="it multiplies f16 and bf16"))
         if n % N_STEP or not 0 < n <= N_MAX:
             rule = f"wgmma has n a multiple of {N_STEP} up to {N_MAX}"
-            raise WgError(TileShape(span=s.span, what="n of this product", value=n, rule=rule))
+            raise WgError(TileShape(span=s.span, what="n of this product", value=n, rule=rule, index=cols))
         step = INSTRUCTIONS[dtype].k
         if k % step:
-            raise WgError(
-                TileShape(span=s.span, what="k of this product", value=k, rule=f"wgmma of {dtype} takes k in steps of {step}")
-            )
+            rule = f"wgmma of {dtype} takes k in steps of {step}"
+            raise WgError(TileShape(span=s.span, what="k of this product", value=k, rule=rule, index=axis))
 
     # ---- the role
     def steps(self) -> tuple[Step, ...]:
@@ -644,14 +649,15 @@ class RoleSync:
         """Another product into the same registers may only follow an accumulating one."""
         for g in self.state.flight:
             if g.value == p.value and not accumulates:
-                raise WgError(StillInFlight(span=s.span, product=g.product, touched=p.name, issued=g.span))
+                product = f"{g.product}{self.tile_text(g.rel)}"
+                raise WgError(StillInFlight(span=s.span, product=product, touched=p.name, issued=g.span))
 
     def operand_ready(self, p: Product, rel: int, s: ast.IssueStep) -> None:
         name = p.a_value or ""
         if self.state.packed.get(name) == rel:
             return
         if self.state.computed.get(resolve(self.streamed, name)) != rel:
-            raise WgError(NeverComputed(span=s.span, name=f"{name}", step=ast_text(s)))
+            raise WgError(NeverComputed(span=s.span, name=f"{name}{self.tile_text(rel)}", step=ast_text(s)))
         self.pack(name, rel, s.span)
 
     def same_reference(self, p: Product, rel: int, s: ast.IssueStep) -> None:
@@ -665,7 +671,7 @@ class RoleSync:
         name = name_of(s.target)
         if name in self.plan.homes:
             if self.plan.axis in self.plan.homes[name].indices and rel is None:
-                raise WgError(NotYetSupported(span=s.span, what=f"`await {name}` without a tile"))
+                raise WgError(TileNotNamed(span=s.target.span, target=name, axis=self.plan.axis))
             return self.wait_full(name, rel)
         if name not in self.products:
             known = (*self.plan.homes, *self.products)
@@ -705,8 +711,11 @@ class RoleSync:
         base = self.computer.values[value].over or value if value in self.computer.values else value
         for g in self.state.flight:
             if g.value == base or g.operand == value:
-                tile = "" if g.rel is None else f"[{self.plan.axis}{g.rel:+d}]".replace("+0", "")
-                raise WgError(StillInFlight(span=span, product=f"{g.product}{tile}", touched=what, issued=g.span))
+                product = f"{g.product}{self.tile_text(g.rel)}"
+                raise WgError(StillInFlight(span=span, product=product, touched=what, issued=g.span))
+
+    def tile_text(self, rel: int | None) -> str:
+        return "" if rel is None else f"[{self.plan.axis}{f'{rel:+d}' if rel else ''}]"
 
     def compute(self, s: ast.ComputeStep, rel: int, position: Poly, masks: tuple[Partial, ...]) -> None:
         step = self.computes.index(s)
@@ -744,7 +753,8 @@ class RoleSync:
     def pack(self, name: str, rel: int | None, span: Span | None) -> None:
         node = resolve(self.streamed, name)
         if not node or rel is None or self.state.computed.get(node) != rel:
-            raise WgError(NeverComputed(span=span, name=name, step=f"pack {name}"))
+            tile = f"{name}{self.tile_text(rel)}"
+            raise WgError(NeverComputed(span=span, name=tile, step=f"pack {tile}"))
         reader = next((p for p in self.products.values() if p.a_value == name), None)
         if reader is None:
             raise WgError(NoHome(span=span, name=name, homes=tuple(p.a_value for p in self.products.values() if p.a_value)))

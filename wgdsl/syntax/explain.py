@@ -24,6 +24,7 @@ _ITEMS = {
     "declaration or statement": frozenset(["dims", "type", "out", "require", "assume", "let", "def", "index"]),
     "program or schedule": frozenset(("program", "schedule", "import")),
 }
+ITEM_KEYWORDS = frozenset(("in", "option")).union(*_ITEMS.values())
 _HOMES = {"step": "the steps of a role", "line of a schedule": "a schedule", "declaration or statement": "a program"}
 
 
@@ -169,6 +170,8 @@ def _hint(p: Place, at: int, word: Word, accepted: frozenset[str]) -> str:
     meant = nearest(word.text, _starters(accepted)) if word.type == "NAME" else ""
     if meant and meant != word.text:
         return f"did you mean `{meant}`?"
+    if word.text in ITEM_KEYWORDS and "NUMBER" in accepted and p.brackets.first_on_line(at):
+        return f"the line before ends in `{p.words[at - 1].text}`, so it goes on here"
     if word.text == "=" and "==" in accepted:
         return "equality is `==`"
     if word.text == "=" and at == (p.head or 0) + 1 and accepted == {"["}:

@@ -17,7 +17,7 @@ from ..foundation.source import Source, Span
 from . import ast
 from .brackets import CLOSERS, Brackets
 from .depth import too_deep
-from .explain import Place, unexpected
+from .explain import ITEM_KEYWORDS, Place, unexpected
 from .lexer import CALLABLE, REDUCTIONS, RESERVED, Lexed, Word, lex
 from .machine import Machine
 
@@ -75,6 +75,7 @@ class _Run:
         self.terminals = self.machine.tables.terminals
         self.brackets = Brackets(self.words)
         self.head: tuple[int, list[int]] | None = None  # a name that may begin an item, and the states before it
+        self.doubtful: tuple[int, list[int]] | None = None  # a name at the start of a line that may be a keyword
 
     def parse(self) -> ast.File | None:
         at = 0
@@ -86,12 +87,10 @@ class _Run:
             before, begins = self.machine.stack.copy(), self.machine.may_begin_item()
             word.type = self.terminal(at)
             if not self.machine.feed(word):
+                at, before = self.blamed(at, before)
                 at = self.recover(at, self.report(at, before))
                 continue
-            if word.type == "NAME" and begins:
-                self.head = (at, before)
-            elif word.text in ("=", "{"):
-                self.head = None
+            self.note(at, before, begins)
             at += 1
         if at < len(self.words):
             return None
@@ -167,6 +166,28 @@ class _Run:
             self.add(problem)
         return problem
 
+    def blamed(self, at: int, before: list[int]) -> tuple[int, list[int]]:
+        """The place of the mistake: after `let x = 1 +` a line `in Y: f32` gives a name `in`, and fails later."""
+        if self.doubtful is None:
+            return at, before
+        keyword, states = self.doubtful
+        following = self.head[0] if self.head and self.head[0] < at else at
+        if following != keyword + 1 or self.first_on_line(following):
+            return at, before
+        self.words[keyword].type = self.terminals[self.words[keyword].text]
+        self.head = None
+        return keyword, states
+
+    def note(self, at: int, before: list[int], begins: bool) -> None:
+        """Remember what a later mistake may come from."""
+        word = self.words[at]
+        if word.type == "NAME" and begins:
+            self.head = (at, before)
+        elif word.type == "NAME" and word.text in ITEM_KEYWORDS and self.first_on_line(at):
+            self.doubtful = (at, before)
+        elif word.text in ("=", "{"):
+            self.head = None
+
     def outer(self, at: int) -> int | None:
         """How many states to keep so that a list further out takes the word as an item, if one does."""
         if at == len(self.words):
@@ -186,7 +207,7 @@ class _Run:
 
     def recover(self, at: int, problem: Problem) -> int:
         """Leave the broken item: BROKEN stands for it, and the words up to the next item are passed over."""
-        self.head = None
+        self.head = self.doubtful = None
         outer = self.outer(at)
         if isinstance(problem, Unclosed) and outer is not None:
             self.machine.keep(outer)
