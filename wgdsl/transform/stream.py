@@ -195,6 +195,7 @@ class _Stream:
         for name in self.order:
             if name in self.states:
                 if not self.ignores(self.states[name], fills):
+                    self.maskable(self.states[name])
                     own.add(name)
                 continue
             fill, written = self.fill(self.tile[name], fills)
@@ -204,6 +205,12 @@ class _Stream:
                 masks.add(name)
         return fills, frozenset(masks), frozenset(own)
 
+    def maskable(self, s: State) -> None:
+        """A product reads its operands as they are: nothing can be masked between them and the matrix engine."""
+        if s.is_contract:
+            why = "its operand isn't 0 outside the domain; multiply by a tensor that a `where` restricts"
+            raise WgError(NotStreamable(span=s.node.span, name=s.name, why=why))
+
     def fill(self, node: Map | Domain | Reduce, fills: dict[str, float]) -> tuple[float | None, bool]:
         """(value outside, whether a select writes it) of one tile node."""
         wanted = self.first_identity(node.name)
@@ -211,7 +218,7 @@ class _Stream:
             return (0.0 if wanted is None else wanted), True
         if isinstance(node, Map):
             value = limit(node.body, fills, self.positives)
-            if isinstance(value, float):
+            if isinstance(value, float) and wanted in (None, value):
                 return value, False
         masked_later = any(
             isinstance(n, Domain) and any(x.tensor == node.name for x in loads(n.body)) for n in self.tile.values()
