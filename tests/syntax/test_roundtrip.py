@@ -44,6 +44,19 @@ def comments(text: str) -> list[str]:
     return [c.text.rstrip() for c in lex(Source("t.wg", text)).comments]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "schedule s for p on t { stream\nprogram descending { } }",
+        "schedule s for p on t {\nschedule { for a { } } }",
+        "program p { let x =\nschedule [ for_ ] }",
+        "program p { let x = a +\nin Y[i] = 2 }",
+    ],
+)
+def test_words_that_look_like_another_item(text):
+    assert fmt(Source("t.wg", text)) and parsed(show(parsed(text))) == parsed(text)
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
 def test_shipped_files(path):
     source = read(path)

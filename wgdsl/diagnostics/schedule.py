@@ -55,8 +55,9 @@ class MissingLine(Problem):
     """`where`: what has to have it. `form`: how it is written, unless that is known of the line."""
 
     code: ClassVar[str] = "WG0402"
-    doc: ClassVar[str] = """A schedule has a `stream` line, a `grid` line, a tile size along the streamed index, at least one role, and a
-list of steps for every role. A home of a tensor that runs along the streamed index names its tile.
+    doc: ClassVar[str] = """A schedule has a `stream` line, a `grid` line, a tile size along the streamed index, at least one
+role, and a list of steps for every role. A home of a tensor that runs along the streamed index
+names its tile.
 
 In schedule `simple` for `attention`:
 
@@ -111,8 +112,8 @@ class BadNumber(Problem):
     """`value`: None for what isn't a constant."""
 
     code: ClassVar[str] = "WG0404"
-    doc: ClassVar[str] = """Tile sizes, ring depths, counts of warpgroups and of registers are whole numbers within limits, known when the
-schedule is read.
+    doc: ClassVar[str] = """Tile sizes, ring depths, counts of warpgroups and of registers are whole numbers within limits,
+known when the schedule is read.
 
 In schedule `simple` for `attention`:
 
@@ -157,8 +158,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class AxisNotCovered(Problem):
     code: ClassVar[str] = "WG0406"
-    doc: ClassVar[str] = """Every index of an output is a grid axis, or lies whole inside the tile: then it has no tile size, and its extent is
-known at compile time.
+    doc: ClassVar[str] = """Every index of an output is a grid axis, or lies whole inside the tile: then it has no tile size,
+and its extent is known at compile time.
 
 In schedule `simple` for `attention`:
 
@@ -198,7 +199,9 @@ works:
 
     def help(self) -> str:
         if self.extent.isidentifier():
-            return f"fix it (`--set {self.extent}=128`, dims={{'{self.extent}': 128}}), or give it a tile: `tile {self.index} 64`"
+            return (
+                f"fix it (`--set {self.extent}=128`, dims={{'{self.extent}': 128}}), or give it a tile: `tile {self.index} 64`"
+            )
         return f"give it a tile: `tile {self.index} 64`"
 
 
@@ -207,8 +210,8 @@ class WrongProduct(Problem):
     """`statement`: the program's, which the product has to compute."""
 
     code: ClassVar[str] = "WG0408"
-    doc: ClassVar[str] = """`issue X[j] = wgmma(A, B)` computes the product that the program says X is, from homes of its operands. A product
-that is summed over the stream says `+=`, one that each tile has for itself `=`.
+    doc: ClassVar[str] = """`issue X[j] = wgmma(A, B)` computes the product that the program says X is, from homes of its
+operands. A product that is summed over the stream says `+=`, one that each tile has for itself `=`.
 
 In schedule `simple` for `attention`:
 
@@ -238,8 +241,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class NoHome(Problem):
     code: ClassVar[str] = "WG0409"
-    doc: ClassVar[str] = """A product reads tiles of homes in shared memory, and on its left also what `compute` has left in registers. A tensor
-of the program needs a home: `smem Ks = K[j] by tma ring 2`.
+    doc: ClassVar[str] = """A product reads tiles of homes in shared memory, and on its left also what `compute` has left in
+registers. A tensor of the program needs a home: `smem Ks = K[j] by tma ring 2`.
 
 In schedule `simple` for `attention`:
 
@@ -261,7 +264,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class StillInFlight(Problem):
     code: ClassVar[str] = "WG0410"
-    doc: ClassVar[str] = """A product is asynchronous: its accumulator and its register operands are touched only after its `await`.
+    doc: ClassVar[str] = """A product is asynchronous: its accumulator and its register operands are touched only after its
+`await`.
 
 In schedule `simple` for `attention`:
 
@@ -320,8 +324,9 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class WrongReference(Problem):
     code: ClassVar[str] = "WG0412"
-    doc: ClassVar[str] = """An accumulator is scaled to the state (such as the running maximum) of the last product's operand. When `compute` has
-moved that state, the accumulator is rescaled before the next product is added to it.
+    doc: ClassVar[str] = """An accumulator is scaled to the state (such as the running maximum) of the last product's operand.
+When `compute` has moved that state, the accumulator is rescaled before the next product is added to
+it.
 
 In schedule `simple` for `attention`:
 
@@ -376,7 +381,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class RowsPerWarpgroup(Problem):
     code: ClassVar[str] = "WG0414"
-    doc: ClassVar[str] = """wgmma computes 64 rows for a warpgroup: a role of n warpgroups that splits an index owns 64 * n rows of it.
+    doc: ClassVar[str] = """wgmma computes 64 rows for a warpgroup: a role of n warpgroups that splits an index owns 64 * n rows
+of it.
 
 In schedule `simple` for `attention`:
 
@@ -400,15 +406,16 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class TileShape(Problem):
     code: ClassVar[str] = "WG0415"
-    doc: ClassVar[str] = """Matrix instructions and copies fix the shapes of tiles. A wgmma of 16-bit types takes k in steps of 16, and n a
-multiple of 8 up to 256; a tile in shared memory has a multiple of 8 rows, at most 256, and rows of whole 16 bytes.
+    doc: ClassVar[str] = """Matrix instructions and copies fix the shapes of tiles. A wgmma of 16-bit types takes k in steps of
+16, and n a multiple of 8 up to 256; a tile in shared memory has a multiple of 8 rows, at most 256,
+and rows of whole 16 bytes.
 
 In schedule `simple` for `attention`:
 
 fails:
   tile i 128, j 100
 works:
-  tile i 128, j 104
+  tile i 128, j 128
 """
     what: str
     value: int
@@ -419,13 +426,14 @@ works:
         return f"{self.what} is {self.value}: {self.rule}"
 
     def help(self) -> str:
-        return f"it follows from the tile size of `{self.index}`, or without one from the whole extent"
+        return f"choose another tile size of `{self.index}` (without one it is the whole extent)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CantShare(Problem):
     code: ClassVar[str] = "WG0416"
-    doc: ClassVar[str] = """`over` lays a staging buffer, part by part, over a buffer that is filled once and whose parts are at least as large.
+    doc: ClassVar[str] = """`over` lays a staging buffer, part by part, over a buffer that is filled once and whose parts are at
+least as large.
 
 In schedule `simple` for `attention`:
 
@@ -448,7 +456,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class NotFilled(Problem):
     code: ClassVar[str] = "WG0417"
-    doc: ClassVar[str] = """Every buffer that a product reads is filled by one role, and only buffers that are read are filled.
+    doc: ClassVar[str] = """Every buffer that a product reads is filled by one role, once for each tile, and only buffers that
+are read are filled.
 
 In schedule `simple` for `attention`:
 
@@ -510,19 +519,25 @@ works:
 """
     output: str
     times: int
+    first: Span | None = None
 
     def title(self) -> str:
-        return f"output `{self.output}` is finished {self.times} times" if self.times else f"output `{self.output}` is never stored"
+        return (
+            f"output `{self.output}` is stored {self.times} times" if self.times else f"output `{self.output}` is never stored"
+        )
+
+    def others(self):
+        return ((self.first, "first stored here"),) if self.first else ()
 
     def help(self) -> str:
-        return f"`finish {self.output}` after the loop of one role"
+        return "keep one of them" if self.times else f"`finish {self.output}` after the loop of one role"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RingTooShallow(Problem):
     code: ClassVar[str] = "WG0420"
-    doc: ClassVar[str] = """A ring is at least as deep as the tiles of it that a role holds at once, from first wait to release: the tile that it
-waits for next needs a slot of its own.
+    doc: ClassVar[str] = """A ring is at least as deep as the tiles of it that a role holds at once, from first wait to release:
+the tile that it waits for next needs a slot of its own.
 
 In schedule `pipelined` for `gemm`:
 
@@ -530,15 +545,15 @@ fails:
   smem As = A[i, k] by tma ring 1
   smem Bs = B[n, k] by tma ring 1
 works:
-  smem As = A[i, k] by tma ring 2
-  smem Bs = B[n, k] by tma ring 2
+  smem As = A[i, k] by tma ring 3
+  smem Bs = B[n, k] by tma ring 3
 """
     home: str
     stages: int
     held: int
 
     def title(self) -> str:
-        return f"this step waits for ever: all {self.stages} slots of `{self.home}` are held by tiles still to be released"
+        return f"ring `{self.home}` of {self.stages} is full: its tiles are released later, so this step would wait for ever"
 
     def help(self) -> str:
         return f"`ring {self.held + 1}`, or `await` the product that reads the older tile before this step"
@@ -547,7 +562,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class TileNotNamed(Problem):
     code: ClassVar[str] = "WG0421"
-    doc: ClassVar[str] = """A step inside the loop says which tile along the streamed index it means: `Ks[j]`, or `Ks[j+1]` for the next one.
+    doc: ClassVar[str] = """A step inside the loop says which tile along the streamed index it means: `Ks[j]`, or `Ks[j+1]` for
+the next one.
 
 In schedule `simple` for `attention`:
 
@@ -565,3 +581,32 @@ works:
     def help(self) -> str:
         name = self.target.partition("[")[0]
         return f"write `{name}[{self.axis}]`, or `{name}[{self.axis}+1]` for the next tile"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IssuedTwice(Problem):
+    code: ClassVar[str] = "WG0422"
+    doc: ClassVar[str] = """A role issues each product once for a tile.
+
+In schedule `simple` for `attention`:
+
+fails:
+  issue S[j] = wgmma(Qs, Ks[j])
+  await S[j]
+  issue S[j] = wgmma(Qs, Ks[j])
+  await S[j]
+works:
+  issue S[j] = wgmma(Qs, Ks[j])
+  await S[j]
+"""
+    product: str
+    first: Span | None = None
+
+    def title(self) -> str:
+        return f"`{self.product}` is issued twice for one tile"
+
+    def others(self):
+        return ((self.first, "first issued here"),) if self.first else ()
+
+    def help(self) -> str:
+        return "remove one of the two"

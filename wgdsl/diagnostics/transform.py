@@ -41,8 +41,9 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class NotSeparable(Problem):
     code: ClassVar[str] = "WG0302"
-    doc: ClassVar[str] = """A reduction along the streamed axis may use earlier reductions along it only as a factor: each summand is
-f(earlier results) * g(this element), because the old content is corrected by f(new) / f(old) when they move.
+    doc: ClassVar[str] = """A reduction along the streamed axis may use earlier reductions along it only as a factor: each
+summand is f(earlier results) * g(this element), because the old content is corrected by f(new) /
+f(old) when they move.
 
 fails:
   program p {
@@ -75,10 +76,13 @@ works:
         return f"`{self.name}` can't be computed in one pass"
 
     def label(self) -> str:
-        return "this reduction uses earlier results in a way that can't be corrected later"
+        return "uses earlier results in a way that can't be corrected later"
 
     def notes(self) -> tuple[str, ...]:
-        return (f"it depends on {' -> '.join(self.chain)} along the same axis", f"its summand is {self.summand}")
+        return (
+            f"it depends on {', '.join(f'`{n}`' for n in self.chain)} along the same axis",
+            f"its summand is {self.summand}",
+        )
 
     def help(self) -> str:
         return "write the summand as f(earlier results) * g(this element), or compute the earlier result in its own kernel"
@@ -87,8 +91,8 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class NotStreamable(Problem):
     code: ClassVar[str] = "WG0303"
-    doc: ClassVar[str] = """Statements between the streamed reductions and the outputs fit one pass over the axis: an element along it is
-gone when the pass has ended.
+    doc: ClassVar[str] = """Statements between the streamed reductions and the outputs fit one pass over the axis: an element
+along it is gone when the pass has ended.
 
 fails:
   program p {
@@ -115,7 +119,10 @@ works:
     why: str
 
     def title(self) -> str:
-        return f"`{self.name}` doesn't fit a single pass: {self.why}"
+        return f"`{self.name}` doesn't fit a single pass over the streamed axis"
+
+    def label(self) -> str:
+        return self.why
 
     def help(self) -> str:
-        return "not yet supported in one kernel; split the program"
+        return "split the program: one kernel makes one pass"

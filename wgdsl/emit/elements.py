@@ -235,6 +235,9 @@ class Elements:
                 return f"({self.text(e.left, level)} {sign} {self.text(e.right, level)})"
             case Select():
                 cond, then, other = (self.text(x, level) for x in (e.cond, e.then, e.other))
+                if any(self._calls(x, level) for x in (e.then, e.other)):
+                    # Both sides are computed: a branch around a call in every element would serialise wgmma (C7511).
+                    return f"{self.ctx.ptx('choose')}({bare(cond)}, {bare(then)}, {bare(other)})"
                 return f"({cond} ? {then} : {other})"
             case Cast():
                 return self._cast(e, level)
@@ -243,6 +246,11 @@ class Elements:
             case Apply():
                 return self._apply(e, level)
         raise InternalError(f"no C++ for the expression {e}")
+
+    def _calls(self, e: Expr, level: Rank) -> bool:
+        """Whether the C++ of `e` calls a function where it stands; what holds for a row is computed before."""
+        plain = ("add", "sub", "mul", "neg")
+        return any(isinstance(x, Apply) and x.fn not in plain and self.rank(x) == level for x in walk(e))
 
     def number(self, value: float) -> str:
         """A constant as C++."""

@@ -369,6 +369,11 @@ def exp2() -> Function:
 
 
 @wrapper
+def choose() -> Function:
+    return _function("float choose(bool which, float a, float b)", ["return which ? a : b;"])
+
+
+@wrapper
 def infinity() -> Function:
     return _function("float infinity()", ["return __int_as_float(0x7f800000);"])
 

@@ -44,6 +44,9 @@ class MathSync(RoleSync):
     """A role that multiplies and computes."""
 
     def finish(self, s: ast.FinishStep) -> None:
+        if not self.products:
+            cure = "`finish` in the role that multiplies"
+            raise WgError(NotYetSupported(span=s.span, what="a `finish` in a role without products", cure=cure))
         if self.state.flight:
             g = self.state.flight[-1]
             where = "in the loop, for every tile"

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import BadNumber, NotYetSupported
+from ..diagnostics.schedule import NotFilled, NotYetSupported, UnknownName
 from ..program.poly import Poly
 from ..roles.model import Advance, Expect, Slot, Tma, Wait
 from ..syntax import ast
+from .pipeline import ast_text
 from .place import Placed, name_of, steps_of
 from .sync import RoleSync
 
 
 class LoadSync(RoleSync):
     """A role whose steps are fills."""
+
+    def collect(self) -> None:
+        super().collect()
+        for home in self.plan.homes:
+            if self.fills(home):
+                self.once_each(home)
+
+    def once_each(self, home: str) -> None:
+        """Every part of a tile is filled, and none twice."""
+        count = self.placement.placed[home].buffer.parts
+        taken: list[int] = []
+        if self.plan.axis not in self.plan.homes[home].indices:
+            for s in repeated(self.role.steps, self.fills(home)):
+                cure = f"`once {{ {ast_text(s)} }}`, or put it before the loop"
+                why = "is filled in every iteration, but holds one tile for all of them"
+                raise WgError(NotFilled(span=s.span, name=home, why=why, cure=cure))
+        for s in self.fills(home):
+            for target in (name_of(t) for t in s.targets if name_of(t).split(".")[0] == home):
+                parts = self.parts(target, s) if "." in target else range(count)
+                if set(parts) & set(taken):
+                    why, cure = "is filled twice for one tile", "remove one of its `fill`s"
+                    raise WgError(NotFilled(span=s.span, name=target, why=why, cure=cure))
+                taken += parts
+        left = [k for k in range(count) if k not in taken]
+        if left:
+            span, part = self.fills(home)[-1].span, f"{home}.{left[0]}"
+            raise WgError(NotFilled(span=span, name=part, why="is never filled", cure=f"`fill {part}` or `fill {home}.rest`"))
 
     def fill(self, s: ast.FillStep, position: Poly | None) -> None:
         homes = [name_of(t) for t in s.targets]
@@ -44,10 +74,10 @@ class LoadSync(RoleSync):
             return list(range(count))
         if which == "rest":
             return [k for k in range(count) if k not in self.named(name)]
-        k = int(which)
-        if k >= count:
-            raise WgError(BadNumber(span=s.span, what=f"the part of `{name}`", value=k, rule=f"it has parts 0 to {count - 1}"))
-        return [k]
+        known = (*map(str, range(count)), "rest")
+        if which not in known:
+            raise WgError(UnknownName(span=s.span, what=f"part of `{name}`", name=which, known=known))
+        return [int(which)]
 
     def named(self, home: str) -> set[int]:
         out = set()
@@ -96,6 +126,16 @@ class LoadSync(RoleSync):
         """First element of a part's tile along an index; `share`: elements of a part along it."""
         if index == self.plan.axis:
             if position is None:
-                raise WgError(NotYetSupported(span=self.span, what=f"a fill of `{p.home.name}` outside the loop"))
+                cure = f"put it into `for {index} {{ ... }}`"
+                raise WgError(NotYetSupported(span=self.span, what=f"a fill of `{p.home.name}` outside the loop", cure=cure))
             return self.trip.tile(position) * self.plan.size(index)
         return self.plan.origin(index) + (part * share if self.plan.is_split(index) else 0)
+
+
+def repeated(steps: tuple[ast.Step, ...], among: list[ast.FillStep], inside: bool = False) -> Iterator[ast.FillStep]:
+    """Those of the fills that run in every iteration of a loop."""
+    for s in steps:
+        if inside and isinstance(s, ast.FillStep) and s in among:
+            yield s
+        if not isinstance(s, ast.OnceStep):
+            yield from repeated(getattr(s, "body", ()), among, inside or isinstance(s, ast.ForStep))

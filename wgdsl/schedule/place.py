@@ -120,13 +120,8 @@ class _Placer:
                     self.known_home(h, s.span)
                 found.setdefault(homes, Fill(ring=homes[0], homes=homes, role=role.name))
                 if found[homes].role != role.name:
-                    raise WgError(NotFilled(
-                            span=s.span,
-                            name=homes[0],
-                            why=f"is filled by `{found[homes].role}` too",
-                            cure="fill it in one role only",
-                        )
-                    )
+                    why = f"is filled by `{found[homes].role}` too"
+                    raise WgError(NotFilled(span=s.span, name=homes[0], why=why, cure="fill it in one role only"))
         return list(found.values())
 
     def known_home(self, name: str, span: Span | None) -> None:
@@ -245,9 +240,15 @@ class _Placer:
 
     def shape(self, home: Home, rows: int, cols: int, nbytes: int, rows_index: str, cols_index: str) -> None:
         checks = (
-            (cols * nbytes % 16, f"the row of `{home.name}` in bytes", cols * nbytes, "TMA moves multiples of 16", cols_index),
-            (rows > 256, f"rows of a part of `{home.name}`", rows, "a TMA box side is at most 256", rows_index),
-            (rows % 8, f"rows of a part of `{home.name}`", rows, "a swizzled tile has a multiple of 8", rows_index),
+            (
+                cols * nbytes % 16,
+                f"the bytes of a row of `{home.name}`",
+                cols * nbytes,
+                "TMA moves multiples of 16",
+                cols_index,
+            ),
+            (rows > 256, f"the row count of a part of `{home.name}`", rows, "a TMA box side is at most 256", rows_index),
+            (rows % 8, f"the row count of a part of `{home.name}`", rows, "a swizzled tile has a multiple of 8", rows_index),
         )
         for wrong, what, value, rule, index in checks:
             if wrong:

@@ -202,8 +202,8 @@ class _Planner:
         unsupported = (
             (grid.persistent == "dynamic", "a dynamic persistent grid", "`grid persistent` strides statically"),
             (grid.joined, "`joined`", "drop it: items then follow each other"),
-            (grid.longest_first, "`longest_first`", ""),
-            (bool(grid.section), "`section`", ""),
+            (grid.longest_first, "`longest_first`", "drop it: items then go in the order of the grid's axes"),
+            (bool(grid.section), "`section`", "drop it"),
         )
         for used, what, cure in unsupported:
             if used:
@@ -232,7 +232,8 @@ class _Planner:
                 self.problems.append(DeclaredTwice(span=d.span, what="role", name=d.name, first=seen[d.name]))
             seen[d.name] = d.span
             if d.name not in bodies:
-                self.problems.append(MissingLine(span=d.span, where=f"role `{d.name}`", line="list of steps", form=f"`{d.name} {{ ... }}`"))
+                form = f"`{d.name} {{ ... }}`"
+                self.problems.append(MissingLine(span=d.span, where=f"role `{d.name}`", line="list of steps", form=form))
                 continue
             if d.unit.rstrip("s") != "warpgroup":
                 self.problems.append(
@@ -339,7 +340,8 @@ class _Planner:
         self.finished(plan)
 
     def covered(self, plan: Plan, out: Output, span: Span | None) -> None:
-        for i in out.indices:
+        told = {p.index for p in self.problems if isinstance(p, AxisNotCovered)}
+        for i in (i for i in out.indices if i not in told):
             if (i not in plan.grid and self.graph.extents[i].constant is None) or (i in plan.tiles and i not in plan.grid):
                 self.problems.append(AxisNotCovered(span=span, index=i, output=out.tensor))
 
@@ -354,18 +356,20 @@ class _Planner:
                 self.problems.append(RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count))
 
     def finished(self, plan: Plan) -> None:
-        times = {o.tensor: 0 for o in self.graph.outputs}
+        found: dict[str, list[Span | None]] = {o.tensor: [] for o in self.graph.outputs}
         for r in plan.roles:
             for s in r.steps:
                 if not isinstance(s, ast.FinishStep):
                     continue
                 for t in s.targets:
                     name = t.id if isinstance(t, ast.Name) else t.base.id
-                    if name in times:
-                        times[name] += 1
-        for name, n in times.items():
-            if n != 1:
-                self.problems.append(OutputNotFinished(span=self.schedule.span, output=name, times=n))
+                    if name in found:
+                        found[name].append(s.span)
+        last = next((spans[-1] for spans in found.values() if spans), self.schedule.span)
+        for name, spans in found.items():
+            if len(spans) != 1:
+                span, first = (spans[1], spans[0]) if spans else (last, None)
+                self.problems.append(OutputNotFinished(span=span, output=name, times=len(spans), first=first))
 
 
 def constant(e: ast.Expr) -> object:

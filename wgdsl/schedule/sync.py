@@ -16,9 +16,11 @@ from typing import NoReturn
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import (
+    IssuedTwice,
     LoopNotSteady,
     NeverComputed,
     NoHome,
+    NotFilled,
     NotYetSupported,
     RingTooShallow,
     StillInFlight,
@@ -119,8 +121,8 @@ class State:
             corrections=self.corrections,
         )
 
-    def in_flight(self) -> str:
-        return ", ".join(f"{g.product}{'' if g.rel is None else f'[{g.rel:+d}]'}" for g in self.flight) or "nothing"
+    def in_flight(self, axis: str) -> str:
+        return ", ".join(f"`{g.product}{tile_text(axis, g.rel)}`" for g in self.flight) or "nothing"
 
     def leads_to(self, later: State) -> bool:
         """Whether the first iteration finds the flight and the ring positions that later ones do."""
@@ -166,9 +168,13 @@ class RoleSync:
     # ---- what the role does, read off its list
     def collect(self) -> None:
         self.computes: list[ast.ComputeStep] = []
+        issued: dict[str, Span | None] = {}
         for s in steps_of(self.role.steps):
             if isinstance(s, ast.IssueStep):
                 p = self.product(s)
+                if p.name in issued:
+                    raise WgError(IssuedTwice(span=s.span, product=p.name, first=issued[p.name]))
+                issued[p.name] = s.span
                 self.products[p.name] = p
                 for home in (p.a, p.b):
                     if home is not None:
@@ -269,7 +275,7 @@ class RoleSync:
         if left in self.plan.homes:
             a = self.placement.placed[left].buffer
             if axis not in (a.rows_index, a.cols_index):
-                self.wrong(s, node, f"`{left}` holds no axis `{axis}`", f"`{left}` needs `{axis}` and one further axis")
+                self.wrong(s, product, f"`{left}` holds no axis `{axis}`", f"`{left}` needs `{axis}` and one further axis")
             return a.rows_index if a.cols_index == axis else a.cols_index
         node = self.streamed.tile_node(resolve(self.streamed, left))
         assert node is not None
@@ -404,16 +410,21 @@ class RoleSync:
         self.run(copy)  # the first pass only finds the state of later iterations
         entry = self.state = self.state.shift()
         if not before.leads_to(entry):
-            raise WgError(LoopNotSteady(span=self.role.span, before=before.in_flight(), after=entry.in_flight()))
+            raise WgError(self.not_steady(before, entry))
         entry, self.out = deepcopy(entry), []
         self.run(copy)
         self.state = self.state.shift()
         if entry.steady_key() != self.state.steady_key():
-            raise WgError(LoopNotSteady(span=self.role.span, before=entry.in_flight(), after=self.state.in_flight()))
+            raise WgError(self.not_steady(entry, self.state))
         body, self.out = tuple(self.out), saved_out
         var = copy.j.bare or ""
         self.span = copy.items[0].step.span if copy.items else None
         self.emit(Loop(var=var, start=copy.start, stop=copy.stop, mask=mask_text(copy.masks), body=body))
+
+    def not_steady(self, before: State, after: State) -> LoopNotSteady:
+        span = next((s.span for s in self.role.steps if isinstance(s, ast.ForStep)), self.role.span)
+        axis = self.plan.axis
+        return LoopNotSteady(span=span, before=before.in_flight(axis), after=after.in_flight(axis))
 
     def run(self, copy: Copy) -> None:
         self.masks = copy.masks
@@ -460,7 +471,8 @@ class RoleSync:
         elif isinstance(s, ast.AwaitStep):
             self.await_(s, item.offset)
         elif isinstance(s, ast.ComputeStep):
-            assert copy is not None and item.offset is not None and position is not None
+            if copy is None or item.offset is None or position is None:
+                raise WgError(self.outside_loop(s, "a `compute`"))
             self.compute(s, item.offset, position, copy.masks)
         elif isinstance(s, ast.PackStep):
             self.pack(name_of(s.target), item.offset, s.span)
@@ -471,7 +483,13 @@ class RoleSync:
         elif isinstance(s, ast.FillStep):
             self.fill(s, position)
         else:
-            raise WgError(NotYetSupported(span=s.span, what=f"`{ast_text(s)}` here"))
+            words = " ".join(ast_text(s).partition("{")[0].split())
+            raise WgError(NotYetSupported(span=s.span, what=f"`{words}` here"))
+
+    def outside_loop(self, s: ast.Step, what: str) -> NotYetSupported:
+        return NotYetSupported(
+            span=s.span, what=f"{what} outside the loop", cure=f"put it into `for {self.plan.axis} {{ ... }}`"
+        )
 
     def fill(self, s: ast.FillStep, position: Poly | None) -> None:
         raise WgError(
@@ -521,7 +539,7 @@ class RoleSync:
     def issue(self, s: ast.IssueStep, rel: int | None, position: Poly | None) -> None:
         p = self.products[name_of(s.target)]
         if rel is None:
-            raise WgError(NotYetSupported(span=s.span, what="a product outside the loop"))
+            raise WgError(self.outside_loop(s, "a product"))
         accumulates = s.op == "+="
         self.not_in_flight(p, accumulates, s)
         rels = {h: (rel if self.plan.axis in self.plan.homes[h].indices else None) for h in (p.a, p.b) if h is not None}
@@ -649,7 +667,7 @@ class RoleSync:
         """Another product into the same registers may only follow an accumulating one."""
         for g in self.state.flight:
             if g.value == p.value and not accumulates:
-                product = f"{g.product}{self.tile_text(g.rel)}"
+                product = f"{g.product}{tile_text(self.plan.axis, g.rel)}"
                 raise WgError(StillInFlight(span=s.span, product=product, touched=p.name, issued=g.span))
 
     def operand_ready(self, p: Product, rel: int, s: ast.IssueStep) -> None:
@@ -657,7 +675,7 @@ class RoleSync:
         if self.state.packed.get(name) == rel:
             return
         if self.state.computed.get(resolve(self.streamed, name)) != rel:
-            raise WgError(NeverComputed(span=s.span, name=f"{name}{self.tile_text(rel)}", step=ast_text(s)))
+            raise WgError(NeverComputed(span=s.span, name=f"{name}{tile_text(self.plan.axis, rel)}", step=ast_text(s)))
         self.pack(name, rel, s.span)
 
     def same_reference(self, p: Product, rel: int, s: ast.IssueStep) -> None:
@@ -670,6 +688,9 @@ class RoleSync:
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:
         name = name_of(s.target)
         if name in self.plan.homes:
+            if self.plan.homes[name].output:
+                cure = f"remove this step: `finish ... via {name}` waits by itself"
+                raise WgError(NotFilled(span=s.span, name=name, why="stages an output, and isn't filled", cure=cure))
             if self.plan.axis in self.plan.homes[name].indices and rel is None:
                 raise WgError(TileNotNamed(span=s.target.span, target=name, axis=self.plan.axis))
             return self.wait_full(name, rel)
@@ -711,11 +732,8 @@ class RoleSync:
         base = self.computer.values[value].over or value if value in self.computer.values else value
         for g in self.state.flight:
             if g.value == base or g.operand == value:
-                product = f"{g.product}{self.tile_text(g.rel)}"
+                product = f"{g.product}{tile_text(self.plan.axis, g.rel)}"
                 raise WgError(StillInFlight(span=span, product=product, touched=what, issued=g.span))
-
-    def tile_text(self, rel: int | None) -> str:
-        return "" if rel is None else f"[{self.plan.axis}{f'{rel:+d}' if rel else ''}]"
 
     def compute(self, s: ast.ComputeStep, rel: int, position: Poly, masks: tuple[Partial, ...]) -> None:
         step = self.computes.index(s)
@@ -753,7 +771,7 @@ class RoleSync:
     def pack(self, name: str, rel: int | None, span: Span | None) -> None:
         node = resolve(self.streamed, name)
         if not node or rel is None or self.state.computed.get(node) != rel:
-            tile = f"{name}{self.tile_text(rel)}"
+            tile = f"{name}{tile_text(self.plan.axis, rel)}"
             raise WgError(NeverComputed(span=span, name=tile, step=f"pack {tile}"))
         reader = next((p for p in self.products.values() if p.a_value == name), None)
         if reader is None:
@@ -787,6 +805,11 @@ class RoleSync:
         op = MapOp(dst=p.value, expr=apply("mul", Reg(name=p.value), corr), rows=rows, cols=cols)
         self.emit(Compute(ops=(op,), note=ast_text(s)))
         self.state.reference[p.value] = self.state.scaled_to
+
+
+def tile_text(axis: str, rel: int | None) -> str:
+    """The tile at an offset from the loop's: `[j+1]`."""
+    return "" if rel is None else f"[{axis}{f'{rel:+d}' if rel else ''}]"
 
 
 def first_tile(position: Poly) -> Expr:

@@ -113,8 +113,6 @@ class _Run:
         if text in RESERVED:
             return self.reserved(at, following)
         keyword = self.terminals.get(text)
-        if keyword is not None and self.opens_file_item(at):
-            return keyword
         if keyword is None or not self.machine.takes(keyword):
             return "NAME"
         if following in ("[", "{") and self.machine.takes("NAME"):
@@ -167,16 +165,24 @@ class _Run:
         return problem
 
     def blamed(self, at: int, before: list[int]) -> tuple[int, list[int]]:
-        """The place of the mistake: after `let x = 1 +` a line `in Y: f32` gives a name `in`, and fails later."""
-        if self.doubtful is None:
-            return at, before
-        keyword, states = self.doubtful
-        following = self.head[0] if self.head and self.head[0] < at else at
-        if following != keyword + 1 or self.first_on_line(following):
-            return at, before
-        self.words[keyword].type = self.terminals[self.words[keyword].text]
+        """The place of the mistake, and the states before it.
+
+        After `let x = 1 +` a line `in Y: f32` gives a name `in`, and fails later; so does a `program` inside another.
+        """
+        head = self.head if self.head and self.head[0] < at else None
+        for n, states in ((at, before), *([head] if head else [])):
+            if self.opens_file_item(n):
+                return self.retaken(n, states)
+        following = head[0] if head else at
+        if self.doubtful and following == self.doubtful[0] + 1 and not self.first_on_line(following):
+            return self.retaken(*self.doubtful)
+        return at, before
+
+    def retaken(self, at: int, before: list[int]) -> tuple[int, list[int]]:
+        """What was taken for a name is a keyword after all."""
+        self.words[at].type = self.terminals[self.words[at].text]
         self.head = None
-        return keyword, states
+        return at, before
 
     def note(self, at: int, before: list[int], begins: bool) -> None:
         """Remember what a later mistake may come from."""
@@ -226,9 +232,11 @@ class _Run:
         return len(self.words)
 
     def opens_file_item(self, at: int) -> bool:
-        """`program NAME {` or `schedule NAME for` at the start of a line: nothing else looks like it."""
-        text, last = self.words[at].text, self.words[at + 2].text if at + 2 < len(self.words) else ""
-        return (text, last) in (("program", "{"), ("schedule", "for")) and self.first_on_line(at)
+        """`program NAME {` or `schedule NAME for` at the start of a line."""
+        texts = [w.text for w in self.words[at : at + 3]]
+        if len(texts) < 3 or not texts[1].isidentifier() or not self.first_on_line(at):
+            return False
+        return (texts[0], texts[2]) in (("program", "{"), ("schedule", "for"))
 
     def begins_item(self, at: int) -> bool:
         word = self.words[at]
