@@ -199,10 +199,8 @@ works:
 
     def help(self) -> str:
         if self.extent.isidentifier():
-            return (
-                f"fix it (`--set {self.extent}=128`, dims={{'{self.extent}': 128}}), or give it a tile: `tile {self.index} 64`"
-            )
-        return f"give it a tile: `tile {self.index} 64`"
+            return f"fix it: `--set {self.extent}=128`, or dims={{'{self.extent}': 128}}"
+        return f"fix the dims of `{self.extent}` at compile time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -610,3 +608,27 @@ works:
 
     def help(self) -> str:
         return "remove one of the two"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileNotWhole(Problem):
+    code: ClassVar[str] = "WG0423"
+    doc: ClassVar[str] = """A tile size along an index that is neither streamed nor a grid axis is the whole extent, since
+nothing steps from one tile to the next.
+
+In schedule `simple` for `attention`:
+
+fails:
+  tile i 128, j 128, d 64         # with dims D=128, E=128
+works:
+  tile i 128, j 128               # with dims D=128, E=128
+"""
+    index: str
+    tile: int
+    extent: str
+
+    def title(self) -> str:
+        return f"nothing steps over `{self.index}`, so its tile of {self.tile} isn't the whole extent `{self.extent}`"
+
+    def help(self) -> str:
+        return f"leave out the tile size of `{self.index}`: it then lies whole inside the tile"

@@ -19,6 +19,7 @@ from ..diagnostics.schedule import (
     NotYetSupported,
     OutputNotFinished,
     RowsPerWarpgroup,
+    TileNotWhole,
     UnknownName,
     WrongTarget,
 )
@@ -334,10 +335,22 @@ class _Planner:
         if plan.axis not in plan.tiles:
             form = f"`tile {plan.axis} 128`"
             self.problems.append(MissingLine(span=stream.span, line=f"tile size for `{plan.axis}`", form=form))
+        self.whole(plan)
         for out in self.graph.outputs:
             self.covered(plan, out, grid.span)
         self.split(plan)
         self.finished(plan)
+
+    def whole(self, plan: Plan) -> None:
+        """An index that no CTA and no iteration steps over has one tile, so that tile is all there is of it."""
+        written = {i for o in self.graph.outputs for i in o.indices}  # `covered` looks at those
+        for decl in self.of(ast.TileDecl):
+            for index, e in decl.entries:
+                extent = self.graph.extents[index]
+                stepped = index == plan.axis or index in plan.grid or index in written
+                if not stepped and extent.constant != plan.tiles[index]:
+                    tile = plan.tiles[index]
+                    self.problems.append(TileNotWhole(span=e.span, index=index, tile=tile, extent=str(extent)))
 
     def covered(self, plan: Plan, out: Output, span: Span | None) -> None:
         told = {p.index for p in self.problems if isinstance(p, AxisNotCovered)}
