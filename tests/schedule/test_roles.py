@@ -82,8 +82,8 @@ def test_without_overlap_every_product_is_awaited_at_once():
         text(attention(), SIMPLE),
         """
 // CHECK: role math
-// CHECK: loop j.pos 0 .. min(1, j.n) - 1 mask {end: partial}
-// CHECK: loop j.pos max(min(1, j.n), 0) .. j.n - 1 mask {}
+// CHECK: loop j.pos 0 .. min(j.n, 1) - 1 mask {end: partial}
+// CHECK: loop j.pos max(min(j.n, 1), 0) .. j.n - 1 mask {}
 // CHECK-NEXT: wait Ks.full[s] parity p
 // CHECK-NEXT: fence wgmma
 // CHECK-NEXT: wgmma S =
