@@ -17,6 +17,7 @@ from .diagnostics.model import EnvironmentFault, InternalError, WgError
 from .foundation.source import Source
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find
+from .syntax import ast
 from .targets.choice import resolve
 
 
@@ -113,6 +114,14 @@ def prepare(
         journal.settings = (settings(found) if callable(settings) else settings) or Settings()
         forms = lower(found, journal.settings, journal)
         return Kernel(forms), journal
+
+
+def check_program(program: ast.Program, source: Source) -> None:
+    """Analyse a program by itself: its dims symbolic, options and types as declared. Raises WgError."""
+    from .analyse.analyse import analyse
+
+    with guarded(Journal((source,))):
+        analyse(program)
 
 
 def compile(

@@ -43,7 +43,11 @@ def _stream(form: Any) -> str:
 def _roles(form: Any) -> str:
     from .roles.text import roles_text
 
-    return roles_text(getattr(form, "program", form) if not isinstance(getattr(form, "program", None), str) else form)
+    return roles_text(form)
+
+
+def _checked(form: Any) -> str:
+    return _roles(form.program)
 
 
 def _cuda(form: Any) -> str:
@@ -56,7 +60,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "canonicalise": _graph,
     "stream": _stream,
     "lower": _roles,
-    "verify": _roles,
+    "verify": _checked,
     "emit": _cuda,
 }
 PASSES = tuple(_TEXTS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.arithmetic import add, mul, sub
 from wgdsl.foundation.dtypes import BF16, F32, DType
-from wgdsl.program.expr import Affine, Const, Expr, Reg, Scalar, Select, add, apply, conjunction, mul, sub
+from wgdsl.program.expr import Affine, Const, Expr, Reg, Scalar, Select, apply, conjunction
 from wgdsl.program.poly import Poly, ceildiv
 from wgdsl.roles.model import (
     Advance,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.arithmetic import add, mul
 from tests.emit.checks import check
 from tests.emit.hand import gemm
 from tests.emit.toolchain import compile_text
 from wgdsl.emit import emit, entry_name
 from wgdsl.foundation.dtypes import BF16, DTYPES
-from wgdsl.program.expr import Load, Reg, Scalar, add, apply, mul
+from wgdsl.program.expr import Load, Reg, Scalar, apply
 from wgdsl.program.poly import Poly
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tests.arithmetic import mul, sub
 from wgdsl.foundation.dtypes import BF16, F16, F32, I32
 from wgdsl.foundation.source import Source, Span
-from wgdsl.program.expr import FALSE, TRUE, Affine, Const, Reg, Scalar, Select, apply, const, mul, sub
+from wgdsl.program.expr import FALSE, TRUE, Affine, Const, Reg, Scalar, Select, apply, const
 from wgdsl.program.poly import Poly, ceildiv, mod
 from wgdsl.roles.model import (
     Advance,

@@ -13,6 +13,7 @@ from ..diagnostics.analyse import BadDim, BadOption, BadType, NotConstant, Unkno
 from ..foundation.dtypes import DTYPES, DType
 from ..foundation.source import Span
 from ..program.poly import Poly
+from ..program.text import spelled
 from ..syntax import ast
 from .context import Context, Option
 from .expressions import Expressions
@@ -46,8 +47,8 @@ class Choices:
         default = self._constant(d.default, f"option `{d.name}`") if d.default is not None else choices[0]
         value = _coerced(d, given[d.name], default) if d.name in given else default
         if choices and value not in choices:
-            expected = "one of " + ", ".join(map(_spelled, choices))
-            refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{_spelled(value)}`"))
+            expected = "one of " + ", ".join(map(spelled, choices))
+            refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{spelled(value)}`"))
         return Option(value=value)
 
     def _enumeration(self, d: ast.OptionDecl, given: Mapping[str, object]) -> Option:
@@ -145,7 +146,7 @@ def _coerced(d: ast.OptionDecl, given: object, default: bool | int | float) -> b
         if isinstance(default, float) and isinstance(value, int | float) and not math.isnan(value):
             return float(value)
     expected = "true or false" if isinstance(default, bool) else "an integer" if isinstance(default, int) else "a number"
-    refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{_spelled(given)}`"))
+    refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{spelled(given)}`"))
 
 
 def _read(text: str) -> object:
@@ -157,10 +158,6 @@ def _read(text: str) -> object:
         except ValueError:
             continue
     return text
-
-
-def _spelled(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _type(d: ast.TypeDecl, name: str) -> DType:

@@ -24,7 +24,7 @@ from ..diagnostics.analyse import (
 )
 from ..foundation.dtypes import DTYPES, F32, I32, DType
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Cmp, Const, Expr, Load, Scalar, Select, apply, conjunction, indices_of, sub
+from ..program.expr import FALSE, TRUE, Cmp, Const, Expr, Load, Scalar, Select, apply, conjunction, indices_of
 from ..program.poly import Poly
 from ..syntax import ast
 from . import logic, values
@@ -312,7 +312,7 @@ class Expressions:
         return real(Select(cond=Cmp(op="eq", left=total, right=ZERO), then=NEG_INF, other=value))
 
     def _stable(self, e: ast.Reduce, env: Env) -> tuple[Expr, Expr, Expr]:
-        """Row maximum, exp(x - maximum), and its sum. A row of which every element is -inf counts as empty (rule A4)."""
+        """Row maximum, exp(x - maximum), and its sum. A row of which every element is -inf counts as empty."""
         x = values.expect(self.value(e.operand, env), "int real", f"the operand of `{e.op}`", e.operand.span)
         self._occur(e, x.expr)
         body = values.as_real(x)
@@ -320,7 +320,7 @@ class Expressions:
             body = self.sink.part("arg", body, env.order)
         top = self.sink.reduction("max", e.axes, body, F32, env.order)
         shift = Select(cond=Cmp(op="eq", left=top, right=NEG_INF), then=ZERO, other=top)
-        exp = self.sink.part("exp", apply("exp", sub(body, shift)), env.order)
+        exp = self.sink.part("exp", apply("exp", apply("sub", body, shift)), env.order)
         return top, exp, self.sink.reduction("sum", e.axes, exp, F32, env.order)
 
 

@@ -1,4 +1,4 @@
-"""Extents of indices (rule A6).
+"""Extents of indices.
 
 In: every access of the program with fixed dims still by name, and what `index i < ...` declares.  Out: index -> extent.
 An index has the extent of the one dim at which it stands bare; an index that stands only in a compound such as `g * R + r`

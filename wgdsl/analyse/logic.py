@@ -6,22 +6,12 @@ In: values to compare, or predicates to combine.  Out: predicates. A comparison 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Affine, Cmp, Const, Expr, Logic, conjunction
+from ..program.expr import COMPARE, FALSE, SIGNS, TRUE, Affine, Cmp, Const, Expr, Logic, conjunction
 from ..program.poly import Poly
 from .values import Value, as_real, expect, truth
 
-_CMP = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
+_CMP = {sign: op for op, sign in SIGNS.items()}
 
 
 def compare(op: str, a: Value, b: Value, span: Span | None) -> Value:

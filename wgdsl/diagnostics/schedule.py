@@ -365,6 +365,8 @@ works:
 """
     before: str
     after: str
+    axis: str = ""
+    left: tuple[str, ...] = ()  # products of which ever more are in flight
 
     def title(self) -> str:
         return "the loop doesn't come back to the state that it began with"
@@ -373,7 +375,10 @@ works:
         return (f"in flight before an iteration: {self.before}", f"after it: {self.after}")
 
     def help(self) -> str:
-        return "`await` as many products in an iteration as it issues"
+        if self.left:
+            late = f"`await {self.left[0]}[{self.axis}-1]` to let it run an iteration longer"
+            return f"`await {self.left[0]}[{self.axis}]` in the loop, or {late}"
+        return "`await` in each iteration as many products as it issues"
 
 
 @dataclass(frozen=True, kw_only=True)

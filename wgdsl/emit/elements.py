@@ -19,6 +19,7 @@ import numpy as np
 from ..diagnostics.model import InternalError
 from ..foundation.names import identifier
 from ..program.expr import (
+    SIGNS,
     Affine,
     Apply,
     Cast,
@@ -231,8 +232,7 @@ class Elements:
             case Logic():
                 return self._logic(e, level)
             case Cmp():
-                sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}[e.op]
-                return f"({self.text(e.left, level)} {sign} {self.text(e.right, level)})"
+                return f"({self.text(e.left, level)} {SIGNS[e.op]} {self.text(e.right, level)})"
             case Select():
                 cond, then, other = (self.text(x, level) for x in (e.cond, e.then, e.other))
                 if any(self._calls(x, level) for x in (e.then, e.other)):

@@ -6,11 +6,17 @@ The same trees serve the program graph (leaves: `Load`, `Scalar`, `IndexValue`) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from ..foundation.dtypes import DType
 from .poly import Poly
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {op: getattr(operator, op) for op in SIGNS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +104,8 @@ class Apply(Expr):
     args: tuple[Expr, ...]
 
     def __str__(self) -> str:
-        infix = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-        if self.fn in infix:
-            return f"({self.args[0]} {infix[self.fn]} {self.args[1]})"
+        if self.fn in INFIX:
+            return f"({self.args[0]} {INFIX[self.fn]} {self.args[1]})"
         return f"{self.fn}({', '.join(map(str, self.args))})"
 
 
@@ -113,8 +118,7 @@ class Cmp(Expr):
     right: Expr
 
     def __str__(self) -> str:
-        sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}[self.op]
-        return f"{self.left} {sign} {self.right}"
+        return f"{self.left} {SIGNS[self.op]} {self.right}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,18 +179,6 @@ def apply(fn: str, *args: Expr) -> Apply:
     return Apply(fn=fn, args=args)
 
 
-def add(a: Expr, b: Expr) -> Expr:
-    return apply("add", a, b)
-
-
-def sub(a: Expr, b: Expr) -> Expr:
-    return apply("sub", a, b)
-
-
-def mul(a: Expr, b: Expr) -> Expr:
-    return apply("mul", a, b)
-
-
 def conjunction(*parts: Expr) -> Expr:
     """`and` of the parts, flattened, without TRUE and duplicates; FALSE if one is."""
     flat: list[Expr] = []
@@ -222,6 +214,26 @@ def rewrite(e: Expr, fn: Callable[[Expr], Expr | None]) -> Expr:
     e = e.map_children(lambda c: rewrite(c, fn))
     out = fn(e)
     return e if out is None else out
+
+
+def map_polys(e: Expr, fn: Callable[[Poly], Poly]) -> Expr:
+    """Apply a function to every integer polynomial of an expression."""
+
+    def one(x: Expr) -> Expr | None:
+        if isinstance(x, Load):
+            return Load(tensor=x.tensor, access=tuple(fn(p) for p in x.access))
+        if isinstance(x, IndexValue):
+            return IndexValue(poly=fn(x.poly))
+        if isinstance(x, Affine):
+            return Affine(poly=fn(x.poly))
+        return None
+
+    return rewrite(e, one)
+
+
+def substitute_indices(e: Expr, values: Mapping[str, Poly]) -> Expr:
+    """Replace index symbols in accesses, index values and predicates."""
+    return map_polys(e, lambda p: p.substitute(values))
 
 
 def loads(e: Expr) -> tuple[Load, ...]:

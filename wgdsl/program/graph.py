@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..foundation.dtypes import F32, DType
 from ..foundation.source import Span
-from .expr import TRUE, Apply, Expr, Load, conjunction, loads
+from .expr import TRUE, Apply, Expr, Load, conjunction, loads, substitute_indices
 from .poly import Poly
 
 if TYPE_CHECKING:
@@ -188,8 +188,6 @@ class ProgramGraph:
         return conjunction(*(self._at(x) for x in loads(e)))
 
     def _at(self, x: Load) -> Expr:
-        from .rules import substitute_indices
-
         node = self.by_name[x.tensor]
         if isinstance(node, Input):
             return TRUE

@@ -1,44 +1,21 @@
-"""Operations on expressions that need access maps, and the written legality rules of the program graph."""
+"""The written legality rules of the program graph, and which outputs a program writes whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from ..diagnostics.model import InternalError
-from .expr import Affine, Apply, Cmp, Const, Expr, IndexValue, Load, Logic, Select, indices_of, rewrite, walk
+from .expr import Affine, Apply, Cmp, Const, Expr, IndexValue, Load, Logic, Select, indices_of, walk
 from .graph import IDENTITY, Domain, Input, Node, Output, ProgramGraph, Reduce
 from .poly import Poly
-
-
-def substitute_indices(e: Expr, values: Mapping[str, Poly]) -> Expr:
-    """Replace index symbols in accesses, index values and predicates."""
-    return map_polys(e, lambda p: p.substitute(values))
-
-
-def map_polys(e: Expr, fn: Callable[[Poly], Poly]) -> Expr:
-    """Apply a function to every integer polynomial of an expression."""
-
-    def one(x: Expr) -> Expr | None:
-        if isinstance(x, Load):
-            return Load(tensor=x.tensor, access=tuple(fn(p) for p in x.access))
-        if isinstance(x, IndexValue):
-            return IndexValue(poly=fn(x.poly))
-        if isinstance(x, Affine):
-            return Affine(poly=fn(x.poly))
-        return None
-
-    return rewrite(e, one)
-
-
-# ---- outputs ---------------------------------------------------------------------------------------------------------
 
 
 def covers(graph: ProgramGraph, output: Output) -> bool:
     """Whether the output's access map reaches every element of its array.
 
     analyse has proven that it is injective and in range, so this is a matter of counting. If it doesn't, elements outside
-    its image and outside the value's domain stay untouched (rule A5); if it does, those outside the domain become
+    its image and outside the value's domain stay untouched; if it does, those outside the domain become
     `otherwise`.
     """
     written = prod((graph.extents[i] for i in output.indices), start=Poly.of(1))

@@ -1,7 +1,7 @@
 """Form 3: the streamed graph, a program seen tile by tile along one axis.
 
 Each reduction over the axis has become a `State` that is updated once a tile. In the expressions of tile nodes, states and
-corrections, a load of an earlier state reads its *running* value, this tile included; `OLD(name)` reads the value before
+corrections, a load of an earlier state reads its *running* value, this tile included; `old(name)` reads the value before
 this tile. In `outputs` a load of a state reads its final value.
 
 `correction` is what the old content of a state is multiplied by when an earlier state moves: f(new) / f(old), where the

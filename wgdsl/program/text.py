@@ -19,7 +19,7 @@ def graph_text(graph: ProgramGraph) -> str:
 
 def _lines(graph: ProgramGraph) -> Iterator[str]:
     if graph.options:
-        yield "options " + " ".join(f"{k}={_plain(v)}" for k, v in graph.options.items())
+        yield "options " + " ".join(f"{k}={spelled(v)}" for k, v in graph.options.items())
     if graph.types:
         yield "types " + " ".join(f"{k}={v}" for k, v in graph.types.items())
     if graph.dims:
@@ -36,7 +36,8 @@ def _lines(graph: ProgramGraph) -> Iterator[str]:
         yield _node(graph, n)
 
 
-def _plain(value: object) -> str:
+def spelled(value: object) -> str:
+    """The value of an option as the language writes it: `true`, `128`, `gelu`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

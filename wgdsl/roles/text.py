@@ -15,7 +15,24 @@ from collections.abc import Iterator
 from functools import singledispatchmethod
 
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Reg, Scalar, Select
+from ..program.expr import (
+    FALSE,
+    INFIX,
+    SIGNS,
+    TRUE,
+    Affine,
+    Apply,
+    Cast,
+    Cmp,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Logic,
+    Reg,
+    Scalar,
+    Select,
+)
 from ..program.poly import Poly
 from .model import (
     Advance,
@@ -107,14 +124,12 @@ def expr_text(e: Expr) -> str:
     if isinstance(e, Select):
         return f"select({expr_text(e.cond)}, {expr_text(e.then)}, {expr_text(e.other)})"
     if isinstance(e, Cmp):
-        sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}[e.op]
-        return f"({expr_text(e.left)} {sign} {expr_text(e.right)})"
+        return f"({expr_text(e.left)} {SIGNS[e.op]} {expr_text(e.right)})"
     if isinstance(e, Logic):
         return _logic(e)
     assert isinstance(e, Apply)
-    infix = {"add": "+", "sub": "-", "mul": "*", "div": "/"}.get(e.fn)
     args = [expr_text(a) for a in e.args]
-    return f"({args[0]} {infix} {args[1]})" if infix else f"{e.fn}({', '.join(args)})"
+    return f"({args[0]} {INFIX[e.fn]} {args[1]})" if e.fn in INFIX else f"{e.fn}({', '.join(args)})"
 
 
 def _logic(e: Logic) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..diagnostics.model import Problem
+from ..program.text import spelled
 from ..roles.model import Kernel, Loop, Role, Value, walk
 from ..targets.sm_90a import SM_90A
 from .log import Resources
@@ -51,12 +52,8 @@ def _head(forms: Forms) -> Iterator[str]:
     yield f"program {g.name}, schedule {r.schedule}, target {r.target}"
     chosen = {**g.options, **{n: str(t) for n, t in g.types.items()}, **g.fixed}
     if chosen:
-        yield "  fixed at compile time: " + ", ".join(f"{n} = {_plain(v)}" for n, v in chosen.items())
+        yield "  fixed at compile time: " + ", ".join(f"{n} = {spelled(v)}" for n, v in chosen.items())
     yield "  read from the arguments: " + (", ".join(g.dims) or "nothing")
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _kernel(kernel: Kernel, binary: Compiled, problems: tuple[Problem, ...]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import BadScalar
 from ..foundation.dtypes import DType
-from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Logic, Scalar, Select
+from ..program.expr import COMPARE, Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Logic, Scalar, Select
 
 Number = float | int
 F32_TOO_LARGE = 2.0**128 - 2.0**103  # what rounds to infinity
@@ -109,14 +109,6 @@ _APPLY: dict[str, Callable[..., float]] = {
     "gelu": lambda a: 0.5 * a * (1.0 + math.erf(a / math.sqrt(2.0))),
     "gelu_tanh": lambda a: 0.5 * a * (1.0 + math.tanh(math.sqrt(2.0 / math.pi) * (a + 0.044715 * a**3))),
 }
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
 
 
 def evaluate(e: Expr, dims: Mapping[str, int], scalars: Mapping[str, Number]) -> Any:
@@ -135,7 +127,7 @@ def evaluate(e: Expr, dims: Mapping[str, int], scalars: Mapping[str, Number]) ->
             case Apply(fn=fn, args=args):
                 return _ieee(_APPLY[fn])(*map(go, args))
             case Cmp(op=op, left=left, right=right):
-                return _COMPARE[op](go(left), go(right))
+                return COMPARE[op](go(left), go(right))
             case Logic(op=op, args=args):
                 return _logic(op, [go(a) for a in args])
             case Select(cond=cond, then=then, other=other):

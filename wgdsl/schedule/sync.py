@@ -423,8 +423,10 @@ class RoleSync:
 
     def not_steady(self, before: State, after: State) -> LoopNotSteady:
         span = next((s.span for s in self.role.steps if isinstance(s, ast.ForStep)), self.role.span)
-        axis = self.plan.axis
-        return LoopNotSteady(span=span, before=before.in_flight(axis), after=after.in_flight(axis))
+        axis, had = self.plan.axis, [g.product for g in before.flight]
+        has = [g.product for g in after.flight]
+        left = tuple(p for p in dict.fromkeys(has) if has.count(p) > had.count(p))
+        return LoopNotSteady(span=span, before=before.in_flight(axis), after=after.in_flight(axis), axis=axis, left=left)
 
     def run(self, copy: Copy) -> None:
         self.masks = copy.masks

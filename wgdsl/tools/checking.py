@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..diagnostics.model import Problem, WgError
-from ..driver import Settings, prepare
+from ..driver import check_program, prepare
+from ..foundation.source import Source
 from ..settings import sort_settings
 from ..sources import load, parse_source
 from ..syntax import ast
@@ -18,7 +19,8 @@ from ..syntax import ast
 def check_file(path: Path, settings: list[str], program: str | None, schedule: str | None, target: str) -> list[Problem]:
     """The problems of one file, in source order; none if it is right."""
     try:
-        file = parse_source(load(path))
+        source = load(path)
+        file = parse_source(source)
         if schedule is not None or settings:
             prepare(
                 path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f.program, settings)
@@ -26,15 +28,12 @@ def check_file(path: Path, settings: list[str], program: str | None, schedule: s
             return []
     except WgError as e:
         return list(e.problems)
-    return [p for each in file.programs for p in _analysed(each)]
+    return [p for each in file.programs for p in _problems(each, source)]
 
 
-def _analysed(program: ast.Program) -> list[Problem]:
-    from ..analyse.analyse import analyse
-
-    s = Settings()
+def _problems(program: ast.Program, source: Source) -> list[Problem]:
     try:
-        analyse(program, options=s.options, types=s.types, dims=s.dims)
+        check_program(program, source)
     except WgError as e:
         return list(e.problems)
     return []

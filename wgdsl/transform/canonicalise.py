@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..program.expr import (
     TRUE,
+    Affine,
     Apply,
     Cmp,
     Const,
@@ -26,12 +27,13 @@ from ..program.expr import (
     apply,
     const,
     indices_of,
+    map_polys,
     rewrite,
+    substitute_indices,
     walk,
 )
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.poly import Poly
-from ..program.rules import map_polys, substitute_indices
 from .algebra import factors, is_number, is_scalar, limit, positive, product, simplify
 
 GUARDED = "guarded_rcp"  # 1/x, and the whole product is 0 where x is 0; lives only inside this pass
@@ -180,7 +182,7 @@ class _Pass:
         order: list[str] = []
         for e in node.exprs():
             for x in walk(e):
-                polys: Iterable[Poly] = x.access if isinstance(x, Load) else (x.poly,) if hasattr(x, "poly") else ()
+                polys: Iterable[Poly] = x.access if isinstance(x, Load) else (x.poly,) if isinstance(x, IndexValue | Affine) else ()
                 for p in polys:
                     order += [s for s in sorted(p.symbols()) if s in (*node.indices, *axes) and s not in order]
         order += [i for i in (*node.indices, *axes) if i not in order]
@@ -215,7 +217,7 @@ class _Pass:
             guarded = self.guard_of(x)
             if guarded is None or not isinstance(x, Select) or not _is_zero(x.then):
                 return None
-            return x.other if guarded in walk_list(x.other) else None
+            return x.other if guarded in walk(x.other) else None
 
         return simplify(rewrite(e, one))
 
@@ -245,10 +247,6 @@ class _Pass:
             if found:
                 out[name] = max(found, key=lambda x: len(self.by_name[x.tensor].indices or x.access)).tensor
         return out
-
-
-def walk_list(e: Expr) -> list[Expr]:
-    return list(walk(e))
 
 
 def _guard(f: Expr) -> Expr:

@@ -11,9 +11,8 @@ from dataclasses import replace
 from ..diagnostics.model import WgError
 from ..diagnostics.transform import NotSeparable, NotStreamable, StreamAxisUnknown
 from ..foundation.source import Span
-from ..program.expr import Apply, Expr, Load, Select, apply, const, indices_of, loads, rewrite
+from ..program.expr import Apply, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
-from ..program.rules import substitute_indices
 from ..program.streamed import State, Streamed, old
 from .algebra import factors, limit, linear, product, signed, simplify
 from .canonicalise import positive_scalars
