@@ -2,6 +2,8 @@
 
 An example is a whole text, or lines of a shipped schedule that its `doc` names ("In schedule `simple` for `attention`:"). Of
 the two one stands in that schedule, and the other is put in its place. `# with dims D=64, E=128` gives what the caller fixes.
+Lines of a role program ("In the role program of ...") can't be read: there `tests/broken.py` has the fault, and the lines are
+looked up in what is printed of both programs.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
+from tests import broken
 from tests.lowering import ATTENTION, FA3, GEMM, PIPELINED, SIMPLE
 from wgdsl.analyse.analyse import analyse
 from wgdsl.diagnostics.model import Problem, WgError
@@ -19,21 +22,18 @@ from wgdsl.transform.canonicalise import canonicalise
 from wgdsl.transform.stream import stream
 from wgdsl.verify import check
 
-SCHEDULES = {
-    ("simple", "attention"): (ATTENTION, SIMPLE),
-    ("fa3", "attention"): (ATTENTION, FA3),
-    ("pipelined", "gemm"): (GEMM, PIPELINED),
-}
-DIMS = {"attention": {"D": 128, "E": 128}}
-PASSES = ("parse", "analyse", "stream", "lower", "verify")  # WG01xx comes from the first, and so on
-LAST = {"01": "parse", "02": "analyse", "03": "stream", "04": "lower", "07": "verify"}
+PROGRAMS = {"attention": ATTENTION, "gemm": GEMM}
+SCHEDULES = {"simple": SIMPLE, "fa3": FA3, "pipelined": PIPELINED}
+DIMS = {"attention": {"D": 128, "E": 128}, "gemm": {}}
+LAST = {"01": "parse", "02": "analyse", "03": "stream", "04": "lower", "07": "verify"}  # the pass that raises WG01xx, ...
 
 
 def examples(problem: type[Problem]) -> tuple[str, str]:
-    """The `fails:` and the `works:` of its documentation. Raises ValueError if it lacks one."""
+    """The `fails:` and the `works:` of its documentation. An AssertionError says what it lacks."""
+    for heading in ("\nfails:\n", "\nworks:\n"):
+        assert heading in problem.doc, f"`wgdsl help {problem.code}` has no{heading.rstrip()}".replace("\n", " ")
     fails, works = problem.doc.split("\nfails:\n")[1].split("works:\n")
-    if not fails.strip() or not works.strip():
-        raise ValueError(f"{problem.code} has an empty example")
+    assert fails.strip() and works.strip(), f"an example of {problem.code} is empty"
     return dedent(fails), dedent(works)
 
 
@@ -46,25 +46,30 @@ def chosen(text: str) -> dict[str, dict]:
     return out
 
 
-def problems_of(problem: type[Problem], which: str) -> tuple[Problem, ...]:
-    """What the passes up to the one that raises such problems say of the example `which`: fails or works."""
+def both(problem: type[Problem]) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """What is said of the failing and of the mended example."""
     fails, works = examples(problem)
-    text, other = (fails, works) if which == "fails" else (works, fails)
-    shipped = re.search(r"^In schedule `(\w+)` for `(\w+)`:$", problem.doc, re.M)
+    named = re.search(r"^In (schedule|the role program of) `(\w+)` for `(\w+)`", problem.doc, re.M)
+    last = LAST.get(problem.code[2:4], "")
+    if named is None:
+        return said(fails, fails, last, fails), said(works, works, last, works)
+    kind, schedule, program = named.groups()
+    if kind != "schedule":
+        return in_role_program(problem.code, schedule, fails, works)
+    text, base, dims = PROGRAMS[program], SCHEDULES[schedule], DIMS[program]
+    return tuple(said(text, with_lines(base, a, b), last, a, dims) for a, b in ((fails, works), (works, fails)))  # type: ignore
+
+
+def said(program: str, schedule: str, last: str, example: str, dims: dict | None = None) -> tuple[Problem, ...]:
+    """What the passes up to `last` say. One text may hold program and schedule."""
     try:
-        if shipped is None:
-            compiled(text, text, LAST[problem.code[2:4]], **chosen(text))
-        else:
-            program, schedule = SCHEDULES[shipped.groups()]
-            fixed = {"dims": DIMS.get(shipped[2], {})} | chosen(text)
-            compiled(program, with_lines(schedule, text, other), LAST[problem.code[2:4]], **fixed)
+        compiled(program, schedule, last, **({"dims": dims} | chosen(example)))
     except WgError as e:
         return e.problems
     return ()
 
 
 def compiled(program: str, schedule: str, last: str, *, options=None, types=None, dims=None) -> None:
-    """Run the passes up to `last`. One text may hold both, and then a program is analysed without a schedule too."""
     found = parse(Source("program.wg", program))
     if last == "parse":
         return
@@ -80,22 +85,28 @@ def compiled(program: str, schedule: str, last: str, *, options=None, types=None
         check(roles)
 
 
+def in_role_program(code: str, schedule: str, fails: str, works: str) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    fault = broken.BROKEN[code]
+    assert fault.schedule == schedule
+    wrong, right = fault.program(), broken.right(schedule)
+    for lines, program in ((fails, wrong), (works, right)):
+        assert places(broken.text(program), lines), f"`wgdsl explain` doesn't show these lines of {code}:\n{lines}"
+    return fault.problems(code, wrong), fault.problems(code, right)
+
+
 def with_lines(base: str, lines: str, other: str) -> str:
     """The text with these lines in it: in place of the `other` ones, unless it has them already."""
-    if _places(base, lines):
-        old = lines
-    else:
-        old = other
-    (at,) = _places(base, old)
+    old = lines if places(base, lines) else other
+    (at,) = places(base, old)
     rows = base.splitlines()
     indent = rows[at][: len(rows[at]) - len(rows[at].lstrip())]
     new = [indent + line for line in lines.splitlines()]
     return "\n".join([*rows[:at], *new, *rows[at + len(old.splitlines()) :]]) + "\n"
 
 
-def _places(base: str, lines: str) -> list[int]:
+def places(text: str, lines: str) -> list[int]:
     """Where the lines stand in a text, whatever their spaces and comments."""
-    rows, wanted = [bare(r) for r in base.splitlines()], [bare(r) for r in lines.splitlines()]
+    rows, wanted = [bare(r) for r in text.splitlines()], [bare(r) for r in lines.splitlines()]
     return [k for k in range(len(rows)) if rows[k : k + len(wanted)] == wanted]
 
 

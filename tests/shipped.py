@@ -68,5 +68,3 @@ KERNELS = (
 
 def field_ids(kernels=KERNELS) -> list[str]:
     return [k.name for k in kernels]
-
-

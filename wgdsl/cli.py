@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from .diagnostics.model import EnvironmentFault, InternalError, WgError
+from .forms import COMPILED, EMITS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 golden_app = typer.Typer(no_args_is_help=True, help="Golden CUDA texts.")
 app.add_typer(golden_app, name="golden")
 
 OK, USER, ENVIRONMENT, INTERNAL = 0, 1, 69, 70
-EMITS = ("ast", "graph", "stream", "roles", "cuda", "ptx", "cubin", "sass", "report")
 
 File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
 Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
@@ -66,7 +66,7 @@ def fmt(
 def compile(
     file: File,
     set_: Set = None,
-    emit: Annotated[str, typer.Option("--emit", metavar="|".join(EMITS), help="what to print")] = "report",
+    emit: Annotated[str, typer.Option("--emit", metavar="|".join((*EMITS, *COMPILED)), help="what to print")] = "report",
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+# What `--emit` takes: the pass whose form it prints, and what only the compiled kernel has.
 EMITS = {"ast": "parse", "graph": "canonicalise", "stream": "stream", "roles": "verify", "cuda": "emit"}
+COMPILED = ("ptx", "cubin", "sass", "report")
 
 
 def text_of(name: str, form: Any) -> str:

@@ -15,7 +15,7 @@ from .syntax import ast
 
 
 def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
-    """Settings for a program. Raises WgError (WG0654) for names it doesn't have and values that don't fit."""
+    """Settings for a program; an option's value stays a text. Raises WgError (WG0654) for names that it doesn't have."""
     options = {d.name for d in program.items if isinstance(d, ast.OptionDecl)}
     types = {d.name for d in program.items if isinstance(d, ast.TypeDecl)}
     dims = {name for d in program.items if isinstance(d, ast.DimsDecl) for name, _ in d.entries}
@@ -23,7 +23,7 @@ def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
     for text in texts:
         name, value = split(text)
         if name in options:
-            out["options"][name] = plain(value)
+            out["options"][name] = value
         elif name in types:
             out["types"][name] = value
         elif name in dims:
@@ -50,15 +50,3 @@ def whole(name: str, value: str) -> int:
         return int(value.replace("_", ""))
     except ValueError:
         raise WgError(UnknownSetting(text=name, why=f"{name} is `{value}`, which isn't a whole number")) from None
-
-
-def plain(value: str) -> bool | int | float | str:
-    """The value of an option: a truth value, a number, or a name."""
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.analyse.programs import problems_of, wrapped
+from tests.catalogue import chosen, examples
 from wgdsl.diagnostics import analyse as catalogue
 from wgdsl.diagnostics.model import Problem
 
 ERRORS = sorted((c for c in vars(catalogue).values() if isinstance(c, type) and issubclass(c, Problem)), key=lambda c: c.code)
 ERRORS = [c for c in ERRORS if c.code]
-
-
-def example(error: type[Problem], which: str) -> str:
-    """The `fails:` or `works:` program of an error's documentation."""
-    fails, works = error.doc.split("fails:\n")[1].split("works:\n")
-    return fails if which == "fails" else works
-
-
-def chosen(text: str) -> dict[str, dict]:
-    """`# with dims H=7, R=2` in an example."""
-    out: dict[str, dict] = {}
-    for kind, pairs in re.findall(r"# with (\w+) ([^\n]*)", text):
-        entries = dict(p.strip().split("=") for p in pairs.split(","))
-        out[kind] = {k: int(v) for k, v in entries.items()} if kind == "dims" else entries
-    return out
 
 
 def test_codes_are_numbered_without_gaps():
@@ -35,7 +19,7 @@ def test_codes_are_numbered_without_gaps():
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda c: c.code)
 def test_documented_example_fails_as_it_says_and_the_mended_one_works(error):
-    fails, works = example(error, "fails"), example(error, "works")
+    fails, works = examples(error)
     found = problems_of(fails, **chosen(fails))
     assert error.code in {p.code for p in found}
     assert problems_of(works, **chosen(works)) == ()
@@ -43,7 +27,7 @@ def test_documented_example_fails_as_it_says_and_the_mended_one_works(error):
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda c: c.code)
 def test_every_problem_says_what_where_and_how(error):
-    text = example(error, "fails")
+    text, _ = examples(error)
     for p in problems_of(text, **chosen(text)):
         assert p.code == error.code
         assert p.title() and p.span is not None and p.span.text

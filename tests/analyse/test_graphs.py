@@ -118,7 +118,7 @@ def test_the_digraph_has_the_access_maps():
     assert [g.nodes[n]["kind"] for n in ("A", "Acc", "C.out")] == ["input", "contract", "output"]
 
 
-# ---- the shapes that statements take
+# The shapes that statements take.
 
 
 def kinds(body: str, **chosen) -> dict[str, str]:
@@ -197,7 +197,7 @@ def test_index_declares_an_extent():
     assert str(graph_of(text).extents["e"]) == "512"
 
 
-# ---- predicates and literals (case B52)
+# Predicates and literals.
 
 
 def predicate(condition: str, **chosen):

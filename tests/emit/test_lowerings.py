@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.arithmetic import add, mul
 from tests.emit.checks import check
 from tests.emit.hand import WG, ZERO, P, attention, gemm, strides
 from tests.emit.toolchain import compile_text
@@ -28,10 +29,8 @@ from wgdsl.program.expr import (
     Reg,
     Scalar,
     Select,
-    add,
     apply,
     conjunction,
-    mul,
 )
 from wgdsl.program.poly import floordiv, minimum
 from wgdsl.roles.model import (
@@ -122,7 +121,7 @@ def now(lag: int = 0) -> Slot:
     return Slot(ring="Ks", lag=lag)
 
 
-# ---- rings ---------------------------------------------------------------------------------------------------------------
+# Rings.
 
 
 def test_positions_and_lag():
@@ -187,7 +186,7 @@ def test_barriers_of_parts():
 """)  # fmt: skip
 
 
-# ---- control -------------------------------------------------------------------------------------------------------------
+# Control.
 
 
 def test_branches_and_names():
@@ -249,7 +248,7 @@ def test_persistent_grid():
 """)  # fmt: skip
 
 
-# ---- products ------------------------------------------------------------------------------------------------------------
+# Products.
 
 
 @pytest.mark.parametrize(
@@ -281,7 +280,7 @@ def test_both_majors_of_one_buffer():
 """)  # fmt: skip
 
 
-# ---- elementwise ---------------------------------------------------------------------------------------------------------
+# Elementwise.
 
 
 def test_uniform_row_and_element_parts():
@@ -425,7 +424,7 @@ def test_clear_rows():
 """)  # fmt: skip
 
 
-# ---- the text as a whole -------------------------------------------------------------------------------------------------
+# The text as a whole.
 
 
 def test_lines_and_words_of_the_schedule():

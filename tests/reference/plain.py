@@ -52,7 +52,7 @@ ACTIVATIONS = {
 }
 
 
-# ---- one element at a time -------------------------------------------------------------------------------------------
+# One element at a time.
 
 UNARY = {
     "neg": lambda a: -a,

@@ -144,7 +144,7 @@ def test_fixed_dims_give_the_same_numbers():
 
 
 def test_rounding_operands_is_the_error_bar():
-    """DESIGN-RULES D: P in the type of V, O in its own type; nothing else."""
+    """P in the type of V, O in its own type; nothing else."""
     arrays = random_inputs(FULL, dims(9, 50, G=2, R=2), seed=13)
     exact, close = evaluate(FULL, arrays), evaluate(FULL, arrays, round_operands=True)
     error = np.abs(exact["O"] - close["O"]).max()

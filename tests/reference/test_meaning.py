@@ -26,7 +26,7 @@ def run(body: str, M=4, N=3, seed=0, **arrays):
     return evaluate(graph, inputs), inputs
 
 
-# ---- domains
+# Domains.
 
 
 def test_outside_the_domain_a_stored_element_is_zero_or_else():
@@ -99,7 +99,7 @@ def test_a_dense_mask_hides_what_it_hides():
     np.testing.assert_allclose(evaluate(graph, {"X": x, "V": v, "see": see})["Y"], [[2, 3], [0, 0], [4, 5]])
 
 
-# ---- left sides
+# Left sides.
 
 
 def test_a_left_side_that_is_not_the_whole_array_writes_only_its_elements():
@@ -124,7 +124,7 @@ def test_a_read_outside_a_tensor_is_an_error_not_a_number():
         evaluate(graph, {"X": np.zeros((2, 2)), "Z": np.zeros(2)})
 
 
-# ---- dims and scalars
+# Dims and scalars.
 
 
 def test_dims_that_are_in_no_shape_are_given():
@@ -165,7 +165,7 @@ def test_random_inputs_are_seeded_and_typed():
     assert all((one[n] == again[n]).all() and (one[n] != other[n]).any() for n in one)
 
 
-# ---- functions
+# Functions.
 
 
 @pytest.mark.parametrize("x", [-2.5, -0.3, 0.0, 0.7, 3.0])
@@ -201,7 +201,7 @@ def test_a_cast_is_a_rounding():
     np.testing.assert_array_equal(out["Y"], a["Z"].astype(np.float16).astype(float) * 4096)
 
 
-# ---- any program, element by element
+# Any program, element by element.
 
 PROGRAMS = {
     "window": "W[i,j] = X[i,j] where i - 1 <= j <= i + 1\n  P[i,j] = softmax[j] W[i,j]\n  Y[i] = max[j] P[i,j] * Z[i]",

@@ -126,7 +126,7 @@ def test_integers_predicates_and_numbers_are_told_apart():
     ]
 
 
-# ---- nothing is left out
+# Nothing is left out.
 
 TEXT_ONLY = {"span", "note"}
 PROGRAMS = {

@@ -88,7 +88,7 @@ def matrix(name: str, rows: str, cols: str, dtype, *, box_rows: int, written: bo
     )
 
 
-# ---- C = A B -------------------------------------------------------------------------------------------------------------
+# C = A B.
 
 
 def gemm(*, stages: int = 2, persistent: bool = True) -> RoleProgram:
@@ -218,7 +218,7 @@ def gemm(*, stages: int = 2, persistent: bool = True) -> RoleProgram:
     return RoleProgram(program="gemm", schedule="by_hand", target="sm_90a", kernels=(kernel,), roundings=("C to f16 (output)",))
 
 
-# ---- O = softmax(Q K^T) V ------------------------------------------------------------------------------------------------
+# O = softmax(Q K^T) V.
 
 INFINITY = const(float("inf"))
 
@@ -442,7 +442,7 @@ def attention() -> RoleProgram:
                        roundings=("P to bf16 (operand)", "O to bf16 (output)"))  # fmt: skip
 
 
-# ---- breaking them -------------------------------------------------------------------------------------------------------
+# Breaking them.
 
 Change = Callable[[Step], "Step | tuple[Step, ...]"]
 

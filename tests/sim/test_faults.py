@@ -94,7 +94,7 @@ def barriers(program: RoleProgram, **counts: int):
     return tuple(replace(b, count=counts.get(b.name.replace(".", "_"), b.count)) for b in k.barriers)
 
 
-# ---- missing waits
+# Missing waits.
 
 
 def test_a_missing_wait_for_a_fill():
@@ -140,7 +140,7 @@ def test_a_wait_on_the_wrong_parity():
     assert isinstance(f, ReadTooEarly)
 
 
-# ---- missing or early releases
+# Missing or early releases.
 
 
 def test_a_missing_release():
@@ -176,7 +176,7 @@ def test_a_release_by_one_thread_speaks_for_its_warp_only():
     assert isinstance(f, OverwrittenTooEarly) and "wgmma Acc" in f.other
 
 
-# ---- bytes and arrivals
+# Bytes and arrivals.
 
 
 def test_too_many_bytes_expected():
@@ -219,7 +219,7 @@ def test_an_expect_that_arrives_twice():
     assert isinstance(f, TooManyArrivals)
 
 
-# ---- rings
+# Rings.
 
 
 def test_a_ring_with_one_stage():
@@ -233,7 +233,7 @@ def test_a_forgotten_advance():
     assert isinstance(f, ReadTooEarly) and f.tile == "Vs[0]"
 
 
-# ---- products and registers
+# Products and registers.
 
 
 def test_a_missing_commit():
@@ -300,7 +300,7 @@ def test_a_product_still_running_at_the_end():
     assert isinstance(f, Unfinished) and "wgmma Acc" in f.step
 
 
-# ---- proxies and stores
+# Proxies and stores.
 
 
 def test_a_missing_proxy_fence():
@@ -345,7 +345,7 @@ def test_a_thread_that_stores_outside():
     assert isinstance(f, OutsideTensor) and f.element == (300,) and f.shape == (300,)
 
 
-# ---- named barriers
+# Named barriers.
 
 
 def test_turns_that_nobody_hands_over():
@@ -358,7 +358,7 @@ def test_counts_that_differ():
     assert isinstance(f, NamedBarrierMisuse)
 
 
-# ---- the machine
+# The machine.
 
 
 def test_more_registers_than_the_pool_holds():

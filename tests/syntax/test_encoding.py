@@ -1,4 +1,4 @@
-"""Line ends, white space, marks of byte order, and characters that don't belong (case B50)."""
+"""Line ends, white space, marks of byte order, and characters that don't belong."""
 
 from __future__ import annotations
 

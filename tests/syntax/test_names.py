@@ -1,4 +1,4 @@
-"""User names as C++ identifiers (case B51). The emitter's use of them is tested with the emitter."""
+"""User names as C++ identifiers. The emitter's use of them is tested with the emitter."""
 
 from __future__ import annotations
 

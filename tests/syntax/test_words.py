@@ -1,4 +1,4 @@
-"""Keywords against names, depth, and what ends a line (cases B49)."""
+"""Keywords against names, depth, and what ends a line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_names_that_begin_with_a_keyword_are_whole():
     )
 
 
-# ---- depth
+# Depth.
 
 
 @pytest.mark.parametrize("count", [1000, 20_000])
@@ -167,7 +167,7 @@ def test_the_same_tree_for_every_hash_seed():
     assert len(runs) == 1 and len(runs.pop()) == 65
 
 
-# ---- where items end
+# Where items end.
 
 
 def test_items_need_no_line_ends():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wgdsl.targets import SM_90A, launch_registers, swizzle_for
-from wgdsl.targets.registers import count_problem, pool_problem
-from wgdsl.targets.swizzle import SWIZZLES
+from wgdsl.targets.registers import count_problem, launch_registers, pool_problem
+from wgdsl.targets.sm_90a import SM_90A
+from wgdsl.targets.swizzle import SWIZZLES, swizzle_for
 from wgdsl.targets.tma import box_problem
 from wgdsl.targets.wgmma import ACCUMULATOR, INSTRUCTIONS, OPERAND_8, OPERAND_16
 
@@ -67,4 +67,4 @@ def test_boxes():
 
 
 def test_limits():
-    assert (SM_90A.shared_limit, SM_90A.named_barriers, SM_90A.shared_usable) == (232448, 16, 231424)
+    assert (SM_90A.shared_limit, SM_90A.named_barriers, SM_90A.threads) == (232448, 16, 1024)

@@ -97,7 +97,7 @@ def test_a_broken_rule_comes_alone():
     assert p.title() == "there is no map `X`" and p.span is not None and p.span.line == 10
 
 
-# ---- bytes
+# Bytes.
 
 
 @pytest.mark.parametrize("nbytes", [0, 16384, 32752, 32784])
@@ -118,7 +118,7 @@ def test_a_copy_that_nobody_expects():
     assert {type(p) for p in found} == {WrongExpectedBytes, LonelyBarrier}
 
 
-# ---- arrivals (B30)
+# Arrivals.
 
 
 @pytest.mark.parametrize("count", [1, 4, 7, 9])
@@ -150,7 +150,7 @@ def test_an_arrival_that_nobody_waits_for():
     assert p.title() == "math arrives on `As.empty`, but nobody waits for it"
 
 
-# ---- registers (B32)
+# Registers.
 
 
 def with_registers(*shares: tuple[int, int]) -> RoleProgram:
@@ -201,7 +201,7 @@ def test_a_count_in_the_wrong_direction():
 
 
 def test_registers_that_the_values_need():
-    """HOPPER.md, 1.5: 24 + D/2 + BN/2 + BN/4 must stay 8 below the role's count."""
+    """24 + D/2 + BN/2 + BN/4 must stay 8 below the role's count."""
     k = attention().kernels[0]
 
     def wide(n: int) -> list[Problem]:
@@ -216,7 +216,7 @@ def test_registers_that_the_values_need():
     assert p.notes() == (" 104  S", "  64  O", "  52  Pr", "  24  addresses, positions and row values")
 
 
-# ---- shared memory (B34)
+# Shared memory.
 
 
 def with_tiles(d: int, stages: int, staging: bool) -> RoleProgram:
@@ -261,7 +261,7 @@ def test_alignment():
     assert "`As.full` doesn't start on a multiple of 8 bytes" in titles
 
 
-# ---- named barriers
+# Named barriers.
 
 
 def test_ids():
@@ -292,7 +292,7 @@ def test_reserved_ids():
     assert p.title() == "named barrier 8: it serves both turns and staging"
 
 
-# ---- products
+# Products.
 
 
 def test_a_missing_commit():

@@ -76,7 +76,7 @@ def _in_range(
         problems.add(OutOfRange(span=span, tensor=tensor, access=str(p), extent=str(extent), bound=bound))
 
 
-# ---- outputs ---------------------------------------------------------------------------------------------------------
+# Outputs.
 
 
 def _check_output(graph: ProgramGraph, node: Output, box: Box, result: Result, problems: Problems) -> None:

@@ -27,8 +27,6 @@ class Choices:
         self.problems = problems
         self.expressions = Expressions(context, NoTensors())
 
-    # ---- options
-
     def options(self, decls: Iterable[ast.OptionDecl], given: Mapping[str, object]) -> None:
         decls = list(decls)
         names = [d.name for d in decls]
@@ -66,8 +64,6 @@ class Choices:
             refuse(NotConstant(span=e.span, what=what))
         return value
 
-    # ---- types
-
     def types(self, decls: Iterable[ast.TypeDecl], given: Mapping[str, str]) -> None:
         decls = list(decls)
         names = [d.name for d in decls]
@@ -78,8 +74,6 @@ class Choices:
             with self.problems.collect():
                 self.context.declare(d.name, "type", d.span)
                 self.context.types[d.name] = _type(d, str(given.get(d.name, d.choices[0])))
-
-    # ---- dims
 
     def dims(self, decls: Iterable[ast.DimsDecl], given: Mapping[str, int]) -> None:
         computed: dict[str, Span | None] = {}

@@ -63,8 +63,6 @@ class _Declarations:
         self.problems = problems
         self.expressions = Expressions(self.context, NoTensors())
 
-    # ---- inputs and outputs
-
     def parameters(self, decls: Iterable[ast.ParamDecl]) -> None:
         """Declarations of one name whose `when`s exclude each other are one argument, declared in several ways."""
         for d in decls:
@@ -111,8 +109,6 @@ class _Declarations:
         values.expect(value, kinds, f"the default of `{d.name}`", d.default.span)
         return values.as_real(value) if dtype.kind == "float" else value.expr
 
-    # ---- let, def
-
     def functions(self, program: ast.Program) -> None:
         for d in _of(program, ast.LetDecl):
             with self.problems.collect():
@@ -135,8 +131,6 @@ class _Declarations:
         self.problems.refusals += 1
         for n in found:
             self.context.defs.pop(n, None)
-
-    # ---- indices and conditions
 
     def indices(self, program: ast.Program) -> None:
         """Find every index name of the program, then read `index i < ...`."""

@@ -75,8 +75,6 @@ class Expressions:
         """An integer expression of indices, dims and options."""
         return values.as_poly(self.value(e, env), what, e.span)
 
-    # ---- names
-
     def _name(self, e: ast.Name, env: Env) -> Value:
         c, name = self.context, e.id
         if name in env.params:
@@ -121,8 +119,6 @@ class Expressions:
             refuse(UnboundIndex(span=e.span, name=name, bound=env.indices, in_where=env.in_where))
         refuse(UnknownName(span=e.span, what="name", name=name, near=nearest(name, known), known=known))
 
-    # ---- accesses
-
     def _access(self, e: ast.Index, env: Env) -> Value:
         tensor = self._tensor(e.base, len(e.indices))
         if tensor.rank != len(e.indices):
@@ -162,8 +158,6 @@ class Expressions:
         if sort not in ("dim", "def") and name not in {*c.inputs, *c.outputs, *c.lets, *c.options, *c.types}:
             raise Refused
         refuse(TypeMismatch(span=span, what=what, expected=expected, got=f"the {sort} `{name}`"))
-
-    # ---- operators
 
     def _unary(self, e: ast.Unary, env: Env) -> Value:
         if e.op == "-":
@@ -206,8 +200,6 @@ class Expressions:
             )
         return truth((option.value == other.id) == (e.ops[0] == "=="))
 
-    # ---- functions
-
     def _call(self, e: ast.Call, env: Env) -> Value:
         if e.function in self.context.defs:
             return self._inline(e, env)
@@ -245,8 +237,6 @@ class Expressions:
             refuse(WrongArguments(span=e.span, function=e.function, expected=expected, got=len(e.arguments)))
         params = dict(zip(d.parameters, (self.value(a, env) for a in e.arguments), strict=True))
         return self.value(d.body, replace(env, indices=(), params=params, opening=(*env.opening, d.name)))
-
-    # ---- reductions
 
     def _reduce(self, e: ast.Reduce, env: Env) -> Value:
         if isinstance(self.sink, NoTensors):

@@ -105,8 +105,6 @@ class _Builder:
         self.current: ast.Statement | None = None
         self.written: list[Use] = []
 
-    # ---- sink
-
     def tensor(self, name: str, span: Span | None) -> Tensor | None:
         if name in self.refused:
             raise Refused
@@ -153,8 +151,6 @@ class _Builder:
         if not isinstance(node, Output):
             self.tensors[node.name] = Tensor(name=node.name, dtype=node.dtype, indices=node.indices, span=node.span)
         return Load(tensor=node.name, access=tuple(Poly.of(i) for i in node.indices))
-
-    # ---- one statement
 
     def statement(self, s: ast.Statement) -> None:
         """Add the statement's nodes. On refusal none of them stays, and its tensor is marked."""

@@ -129,7 +129,7 @@ def as_poly(v: Value, what: str, span: Span | None) -> Poly:
 _GATHER = "accesses are integer expressions of indices, dims and options"
 
 
-# ---- arithmetic ------------------------------------------------------------------------------------------------------
+# Arithmetic.
 
 _FN = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow"}
 _FOLD: dict[str, Callable[[float, float], float]] = {
@@ -203,7 +203,7 @@ def negative(v: Value, span: Span | None) -> Value:
     return Value(v.kind, Apply(fn="neg", args=(v.expr,)))
 
 
-# ---- functions -------------------------------------------------------------------------------------------------------
+# Functions.
 
 
 def function(name: str, args: tuple[Value, ...], span: Span | None) -> Value:

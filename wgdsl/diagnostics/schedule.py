@@ -292,7 +292,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class NeverComputed(Problem):
-    """`name`: what is needed, with its tile: `P[j]`."""
+    """`name`: what is needed, with its tile: `P[j]`. `verb`: what produces it."""
 
     code: ClassVar[str] = "WG0411"
     doc: ClassVar[str] = """A step uses only what an earlier step of its role has produced for that tile.
@@ -311,12 +311,15 @@ works:
 """
     name: str
     step: str
+    verb: str = "compute"
 
     def title(self) -> str:
         return f"`{self.step}` needs `{self.name}`, which no earlier step has produced"
 
     def help(self) -> str:
-        return f"`compute {self.name}` before this step"
+        if self.verb == "issue":
+            return f"`issue {self.name} = ...` and `await {self.name}` before this step"
+        return f"`{self.verb} {self.name}` before this step"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -587,9 +590,11 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IssuedTwice(Problem):
+class DoneTwice(Problem):
+    """`verb`: issued, computed."""
+
     code: ClassVar[str] = "WG0422"
-    doc: ClassVar[str] = """A role issues each product once for a tile.
+    doc: ClassVar[str] = """A role issues each product, and computes each value, once for a tile.
 
 In schedule `simple` for `attention`:
 
@@ -602,14 +607,15 @@ works:
   issue S[j] = wgmma(Qs, Ks[j])
   await S[j]
 """
-    product: str
+    verb: str
+    name: str
     first: Span | None = None
 
     def title(self) -> str:
-        return f"`{self.product}` is issued twice for one tile"
+        return f"`{self.name}` is {self.verb} twice for one tile"
 
     def others(self):
-        return ((self.first, "first issued here"),) if self.first else ()
+        return ((self.first, f"first {self.verb} here"),) if self.first else ()
 
     def help(self) -> str:
         return "remove one of the two"
@@ -637,3 +643,31 @@ works:
 
     def help(self) -> str:
         return f"leave out the tile size of `{self.index}`: it then lies whole inside the tile"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishEarly(Problem):
+    code: ClassVar[str] = "WG0424"
+    doc: ClassVar[str] = """`finish` stands after the loop of its role, when the states are those of all tiles.
+
+In schedule `simple` for `attention`:
+
+fails:
+    await O[j]
+    finish O, L via Os
+  }
+works:
+    await O[j]
+  }
+  finish O, L via Os
+"""
+    axis: str
+
+    def title(self) -> str:
+        return "this `finish` stands before the end of the loop"
+
+    def label(self) -> str:
+        return f"not all tiles along `{self.axis}` have been seen here"
+
+    def help(self) -> str:
+        return f"put it after `for {self.axis} {{ ... }}`"

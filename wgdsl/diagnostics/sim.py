@@ -1,5 +1,6 @@
 """WG08xx: faults that the simulator meets while it runs a role program.
 
+Each `doc` is the rule, then under `fails:` and `works:` lines of the role program of a shipped schedule; tests simulate both.
 Each names the agent (a warpgroup of a role, or its elected thread), the step in the explicit vocabulary, and what it
 clashes with. The span is the line of the schedule that the step comes from.
 """
@@ -50,11 +51,20 @@ class Deadlock(Fault):
     ended: tuple[str, ...] = ()
 
     code: ClassVar[str] = "WG0801"
-    doc: ClassVar[str] = (
-        "No role can go on and nothing is in flight: a wait has no arrival, a barrier expects more arrivals or bytes than "
-        "it gets, or roles wait for each other. Each waiting role is listed with its barrier, what that barrier still "
-        "misses, and the line of its step."
-    )
+    doc: ClassVar[str] = """No role can go on and nothing is in flight: a wait has no arrival, a barrier expects more arrivals
+or bytes than it gets, or roles wait for each other. Each waiting role is listed with its barrier,
+what that barrier still misses, and the line of its step.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait_group 1
+  }
+works:
+  wait_group 1
+  arrive As.empty[s-1] by lane 0 of each warp
+  }
+"""
 
     def title(self) -> str:
         return "deadlock: nobody can run, and nothing is in flight"
@@ -77,10 +87,22 @@ class ReadTooEarly(Fault):
     lost: str = ""
 
     code: ClassVar[str] = "WG0802"
-    doc: ClassVar[str] = (
-        "A tile in shared memory is read before the reader knows that it is complete. A copy is complete for those who have "
-        "waited on its full barrier, a store of registers for those whom a barrier orders after it."
-    )
+    doc: ClassVar[str] = """A tile in shared memory is read before the reader knows that it is complete. A copy is complete for
+those who have waited on its full barrier, a store of registers for those whom a barrier orders
+after it.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  if k.n - 1 >= 0 {
+    fence wgmma
+    wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+works:
+  if k.n - 1 >= 0 {
+    wait As.full[s] parity p
+    fence wgmma
+    wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+"""
 
     def title(self) -> str:
         if self.lost:
@@ -101,10 +123,19 @@ class OverwrittenTooEarly(Fault):
     other: str
 
     code: ClassVar[str] = "WG0803"
-    doc: ClassVar[str] = (
-        "A tile in shared memory is overwritten while an earlier reader or writer may still be at work: its release "
-        "hasn't been waited for, was given too early, or the ring has too few stages for what is in flight."
-    )
+    doc: ClassVar[str] = """A tile in shared memory is overwritten while an earlier reader or writer may still be at work: its
+release hasn't been waited for, was given too early, or the ring has too few stages for what is in
+flight.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait_group 2
+  arrive As.empty[s-1] by lane 0 of each warp
+works:
+  wait_group 1
+  arrive As.empty[s-1] by lane 0 of each warp
+"""
 
     def title(self) -> str:
         return f"`{self.tile}` is overwritten while {self.other} may still need it"
@@ -122,10 +153,18 @@ class WrongBytes(Fault):
     missing: int
 
     code: ClassVar[str] = "WG0804"
-    doc: ClassVar[str] = (
-        "A phase of a full barrier ends when it has its arrivals and the bytes it expects. Expecting fewer bytes than its "
-        "copies move ends it too early; a box counts in full, even where it is clipped."
-    )
+    doc: ClassVar[str] = """A phase of a full barrier ends when it has its arrivals and the bytes it expects. Expecting fewer
+bytes than its copies move ends it too early; a box counts in full, even where it is clipped.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait As.empty[s] parity not p
+  expect As.full[s] bytes 32768
+works:
+  wait As.empty[s] parity not p
+  expect As.full[s] bytes 49152
+"""
 
     def title(self) -> str:
         return f"`{self.barrier}` completes {self.missing} bytes too early: {self.copy} is still in flight"
@@ -145,16 +184,29 @@ class WrongPhase(Fault):
     count: int
 
     code: ClassVar[str] = "WG0805"
-    doc: ClassVar[str] = (
-        "An arrival lands in, or a wait passes on, another phase of its barrier than the ring position says. Then the count "
-        "of the barrier isn't the number of arrivals that a phase gets, or somebody is a whole lap ahead."
-    )
+    doc: ClassVar[str] = """An arrival lands in, or a wait passes on, another phase of its barrier than the ring position says.
+Then the count of the barrier isn't the number of arrivals that a phase gets, or somebody is a whole
+lap ahead.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  loop k.pos 0 .. k.n - 1 mask {} {
+    expect As.full[s] bytes 49152
+works:
+  loop k.pos 0 .. k.n - 1 mask {} {
+    wait As.empty[s] parity not p
+    expect As.full[s] bytes 49152
+"""
 
     def title(self) -> str:
         return f"{self.what} `{self.barrier}` means its phase {self.meant}, but meets phase {self.found}"
 
     def notes(self) -> tuple[str, ...]:
-        return (f"the barrier expects {self.count} arrivals a phase", *super().notes())
+        return (
+            f"the barrier is made for {'one arrival' if self.count == 1 else f'{self.count} arrivals'} a phase",
+            *super().notes(),
+        )
 
     def help(self) -> str:
         return "wait for the phase before this one, or mend the barrier's count"
@@ -167,10 +219,25 @@ class TooManyArrivals(Fault):
     phase: int
 
     code: ClassVar[str] = "WG0806"
-    doc: ClassVar[str] = "A phase of a barrier gets more arrivals than its count: undefined on the chip."
+    doc: ClassVar[str] = """A phase of a barrier gets more arrivals than its count: undefined on the chip.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait As.empty[s] parity not p
+  expect As.full[s] bytes 49152
+  expect As.full[s] bytes 49152
+works:
+  wait As.empty[s] parity not p
+  expect As.full[s] bytes 49152
+"""
 
     def title(self) -> str:
-        return f"phase {self.phase} of `{self.barrier}` gets more than its {self.count} arrivals"
+        expected = "one arrival" if self.count == 1 else f"{self.count} arrivals"
+        return f"phase {self.phase} of `{self.barrier}` gets more than its {expected}"
+
+    def help(self) -> str:
+        return "wait for the end of the phase before arriving again, or mend the barrier's count"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,10 +248,16 @@ class RegisterInFlight(Fault):
     product: str
 
     code: ClassVar[str] = "WG0807"
-    doc: ClassVar[str] = (
-        "A product runs asynchronously. Its accumulator may be touched, and its operand registers rewritten, only after a "
-        "wait_group that covers its committed group."
-    )
+    doc: ClassVar[str] = """A product runs asynchronously. Its accumulator may be touched, and its operand registers rewritten,
+only after a wait_group that covers its committed group.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait_group 1 ready Acc
+works:
+  wait_group 0 ready Acc
+"""
 
     def title(self) -> str:
         return f"`{self.value}` is touched while `{self.product}` may still be running"
@@ -201,10 +274,21 @@ class NotFenced(Fault):
     writer: str
 
     code: ClassVar[str] = "WG0808"
-    doc: ClassVar[str] = (
-        "What threads write to shared memory is visible to TMA and wgmma only after every writer's fence.proxy.async and a "
-        "barrier behind it."
-    )
+    doc: ClassVar[str] = """What threads write to shared memory is visible to TMA and wgmma only after every writer's
+fence.proxy.async and a barrier behind it.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  write Cs[wg, s] = Acc
+  if C.tma {
+    sync bar wg + 1 threads 128
+works:
+  write Cs[wg, s] = Acc
+  if C.tma {
+    fence async
+    sync bar wg + 1 threads 128
+"""
 
     def title(self) -> str:
         return f"`{self.tile}` is used by the asynchronous proxy, but {self.writer} isn't fenced"
@@ -218,12 +302,25 @@ class NoProductFence(Fault):
     value: str
 
     code: ClassVar[str] = "WG0809"
-    doc: ClassVar[str] = (
-        "wgmma.fence must stand between the warpgroup's own use of registers and a product that reads or writes them."
-    )
+    doc: ClassVar[str] = """wgmma.fence must stand between the warpgroup's own use of registers and a product that reads or
+writes them.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait As.full[s] parity p
+  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+works:
+  wait As.full[s] parity p
+  fence wgmma
+  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+"""
 
     def title(self) -> str:
         return f"no `fence wgmma` between the last use of `{self.value}` and this product"
+
+    def help(self) -> str:
+        return "`fence wgmma` right before it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,10 +328,21 @@ class Uninitialised(Fault):
     value: str
 
     code: ClassVar[str] = "WG0810"
-    doc: ClassVar[str] = "A register value is read that nothing has written."
+    doc: ClassVar[str] = """A register value is read that nothing has written.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wgmma Acc += As[wg, s] k-major * Bs[s] k-major shape m64 n256 k64 bf16
+works:
+  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+"""
 
     def title(self) -> str:
         return f"`{self.value}` is read, but nothing has written it"
+
+    def help(self) -> str:
+        return "write it first; the first product into an accumulator overwrites it (`first`)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,13 +350,29 @@ class LaneShares(Fault):
     value: str
 
     code: ClassVar[str] = "WG0811"
-    doc: ClassVar[str] = (
-        "Each lane of a quad holds its own share of a partial row value. It must be completed before it is used as a "
-        "whole, and only other shares may be added to it."
-    )
+    doc: ClassVar[str] = """Each lane of a quad holds its own share of a partial row value. It must be completed before it is
+used as a whole, and only other shares may be added to it.
+
+In the role program of `simple` for `attention` (`wgdsl explain`):
+
+fails:
+  if -j.n >= 0 {
+    zero O
+  }
+works:
+  if -j.n >= 0 {
+    zero O
+  }
+  compute {
+    complete P.sum by sum
+  }
+"""
 
     def title(self) -> str:
         return f"`{self.value}` mixes lane shares with whole row values"
+
+    def help(self) -> str:
+        return f"`complete {self.value} by ...` before this step"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +382,15 @@ class WrittenTwice(Fault):
     before: str
 
     code: ClassVar[str] = "WG0812"
-    doc: ClassVar[str] = "Every element of an output is written once by a kernel."
+    doc: ClassVar[str] = """Every element of an output is written once by a kernel.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  store C[i.lo +: 64, n.lo +: 64] by Cs(n.lo, i.lo) = Cs[wg, s]
+works:
+  store C[i.lo + 64 * wg +: 64, n.lo +: 64] by Cs(n.lo, i.lo + 64 * wg) = Cs[wg, s]
+"""
 
     def title(self) -> str:
         return f"`{self.tensor}[{', '.join(map(str, self.element))}]` is written twice; first by {self.before}"
@@ -271,7 +403,15 @@ class OutsideTensor(Fault):
     shape: tuple[int, ...]
 
     code: ClassVar[str] = "WG0813"
-    doc: ClassVar[str] = "A thread stores outside a tensor's shape. Only bulk stores are clipped."
+    doc: ClassVar[str] = """A thread stores outside a tensor's shape. Only bulk stores are clipped.
+
+In the role program of `simple` for `attention` (`wgdsl explain`):
+
+fails:
+  put L[b, g * R + r, i + 1] = ((P.max * scale) + (log2(P.sum) * 0.6931471805599453)) over i = i.lo + 64 * wg +: 64
+works:
+  put L[b, g * R + r, i] = ((P.max * scale) + (log2(P.sum) * 0.6931471805599453)) over i = i.lo + 64 * wg +: 64
+"""
 
     def title(self) -> str:
         at = ", ".join(map(str, self.element))
@@ -284,10 +424,16 @@ class NamedBarrierMisuse(Fault):
     why: str
 
     code: ClassVar[str] = "WG0814"
-    doc: ClassVar[str] = (
-        "All arrivals of one generation of a named barrier name the same number of threads, add up to it, and at least one "
-        "of them waits."
-    )
+    doc: ClassVar[str] = """All arrivals of one generation of a named barrier name the same number of threads, add up to it, and
+at least one of them waits.
+
+In the role program of `fa3` for `attention` (`wgdsl explain`):
+
+fails:
+  arrive bar (wg + 1) % (2) + 1 threads 384
+works:
+  arrive bar (wg + 1) % (2) + 1 threads 256
+"""
 
     def title(self) -> str:
         return f"named barrier {self.bar}: {self.why}"
@@ -300,7 +446,19 @@ class Unfinished(Fault):
     what: str
 
     code: ClassVar[str] = "WG0815"
-    doc: ClassVar[str] = "Copies, products and bulk stores must be complete before the threads that own their memory exit."
+    doc: ClassVar[str] = """Copies, products and bulk stores must be complete before the threads that own their memory exit.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  one thread {
+    wait_read 1
+  }
+works:
+  one thread {
+    wait_read 0
+  }
+"""
 
     def title(self) -> str:
         return f"{self.what} may still be in flight at the end"
@@ -314,7 +472,15 @@ class IllFormed(Fault):
     why: str
 
     code: ClassVar[str] = "WG0816"
-    doc: ClassVar[str] = "A step of the role program doesn't fit the values, buffers or threads it names."
+    doc: ClassVar[str] = """A step of the role program doesn't fit the values, buffers or threads it names.
+
+In the role program of `simple` for `attention` (`wgdsl explain`):
+
+fails:
+  write Os[wg, s] = P.sum
+works:
+  write Os[wg, s] = O
+"""
 
     def title(self) -> str:
         return self.why
@@ -329,3 +495,6 @@ class Endless(Fault):
 
     def title(self) -> str:
         return f"no end after {self.steps} steps"
+
+    def help(self) -> str:
+        return "simulate smaller sizes"

@@ -1,4 +1,6 @@
-"""WG07xx: a role program whose structure can't be right, whatever its inputs. Found before anything is emitted."""
+"""WG07xx: a role program whose structure can't be right, whatever its inputs. Found before anything is emitted.
+
+Each `doc` is the rule, then under `fails:` and `works:` lines of a shipped schedule or of its role program; tests check both."""
 
 from __future__ import annotations
 
@@ -18,10 +20,16 @@ class IllFormedStep(Problem):
     step: str = ""
 
     code: ClassVar[str] = "WG0701"
-    doc: ClassVar[str] = (
-        "Steps name buffers, rings, barriers, maps and values that their kernel declares, fit their shapes, and are executed "
-        "by the threads that they are made for. `wgdsl/roles/rules.py` lists the rules."
-    )
+    doc: ClassVar[str] = """Steps name buffers, rings, barriers, maps and values that their kernel declares, fit their shapes,
+and are executed by the threads that they are made for. `wgdsl/roles/rules.py` lists the rules.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  arrive As.empty[s-1] by one thread
+works:
+  arrive As.empty[s-1] by lane 0 of each warp
+"""
 
     def title(self) -> str:
         return self.why
@@ -44,10 +52,19 @@ class WrongExpectedBytes(Problem):
     copies: tuple[tuple[str, int], ...]
 
     code: ClassVar[str] = "WG0702"
-    doc: ClassVar[str] = (
-        "A full barrier's phase expects exactly the bytes of the copies that signal it; a box counts in full, even where it "
-        "is clipped. Too many: nobody ever passes. Too few: readers pass before the last copy has arrived."
-    )
+    doc: ClassVar[str] = """A full barrier's phase expects exactly the bytes of the copies that signal it; a box counts in full,
+even where it is clipped. Too many: nobody ever passes. Too few: readers pass before the last copy
+has arrived.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait As.empty[s] parity not p
+  expect As.full[s] bytes 32768
+works:
+  wait As.empty[s] parity not p
+  expect As.full[s] bytes 49152
+"""
 
     def title(self) -> str:
         return f"a phase of `{self.barrier}` (part {self.part}) expects {self.expected} bytes, its copies bring {self.moved}"
@@ -69,17 +86,26 @@ class WrongArrivalCount(Problem):
     arrivals: tuple[tuple[str, int], ...]
 
     code: ClassVar[str] = "WG0703"
-    doc: ClassVar[str] = (
-        "A barrier's count is the number of arrivals that each of its phases gets: 1 for an expect or one thread, 4 for a "
-        "warpgroup of which lane 0 of each warp arrives."
-    )
+    doc: ClassVar[str] = """A barrier's count is the number of arrivals that each of its phases gets: 1 for an expect or one
+thread, 4 for a warpgroup of which lane 0 of each warp arrives.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  barrier As.empty of As count 4 parts 1 stages 3 at 213016
+works:
+  barrier As.empty of As count 8 parts 1 stages 3 at 213016
+"""
 
     def title(self) -> str:
         got = sum(n for _, n in self.arrivals)
         return f"`{self.barrier}` (part {self.part}) is made for {self.count} arrivals a phase and gets {got}"
 
     def notes(self) -> tuple[str, ...]:
-        return tuple(f"`{role}` arrives {n} times" for role, n in self.arrivals)
+        return tuple(f"`{role}` arrives {'once' if n == 1 else f'{n} times'}" for role, n in self.arrivals)
+
+    def help(self) -> str:
+        return "the count is that of the arrivals in one phase: mend it, or who arrives"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +117,18 @@ class LonelyBarrier(Problem):
     arrives: tuple[str, ...]
 
     code: ClassVar[str] = "WG0704"
-    doc: ClassVar[str] = "Every barrier that is waited for has an arrival somewhere, and every arrival somebody who waits."
+    doc: ClassVar[str] = """Every barrier that is waited for has an arrival somewhere, and every arrival somebody who waits.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  loop k.pos 0 .. k.n - 1 mask {} {
+    expect As.full[s] bytes 49152
+works:
+  loop k.pos 0 .. k.n - 1 mask {} {
+    wait As.empty[s] parity not p
+    expect As.full[s] bytes 49152
+"""
 
     def title(self) -> str:
         if self.waits:
@@ -99,6 +136,11 @@ class LonelyBarrier(Problem):
         if self.arrives:
             return f"{', '.join(self.arrives)} arrives on `{self.barrier}`, but nobody waits for it"
         return f"`{self.barrier}` is never used"
+
+    def help(self) -> str:
+        if self.waits:
+            return "who waits for it waits for ever: let somebody arrive, or remove the wait"
+        return "a wait is missing, or the barrier and its arrivals are of no use"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +150,15 @@ class RegisterCount(Problem):
     rule: str
 
     code: ClassVar[str] = "WG0705"
-    doc: ClassVar[str] = "setmaxnreg takes a multiple of 8 from 24 to 240 registers a thread."
+    doc: ClassVar[str] = """setmaxnreg takes a multiple of 8 from 24 to 240 registers a thread.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  registers inc 236
+works:
+  registers inc 240
+"""
 
     def title(self) -> str:
         return f"role `{self.role}` asks for {self.count} registers: {self.rule}"
@@ -123,10 +173,17 @@ class RegisterPool(Problem):
     warpgroups: int
 
     code: ClassVar[str] = "WG0706"
-    doc: ClassVar[str] = (
-        "The registers of all warpgroups come from the pool that the launch grants: 65536 / threads, rounded down to a "
-        "multiple of 8, for each warpgroup. A kernel that asks for more compiles without a word and hangs."
-    )
+    doc: ClassVar[str] = """The registers of all warpgroups come from the pool that the launch grants: 65536 / threads, rounded
+down to a multiple of 8, for each warpgroup. A kernel that asks for more compiles without a word and
+hangs.
+
+In schedule `simple` for `attention`:
+
+fails:
+  role load : 1 warpgroup, registers 40
+works:
+  role load : 1 warpgroup, registers 24
+"""
 
     def title(self) -> str:
         total = sum(n * r for _, n, r in self.shares)
@@ -152,10 +209,16 @@ class RegisterNeed(Problem):
     values: tuple[tuple[str, int], ...]
 
     code: ClassVar[str] = "WG0707"
-    doc: ClassVar[str] = (
-        "A role's values, with 24 registers for addresses and row values, must leave 8 of its registers free: above that the "
-        "assembler spills and runs every product by itself."
-    )
+    doc: ClassVar[str] = """A role's values, with 24 registers for addresses and row values, must leave 8 of its registers free:
+above that the assembler spills and runs every product by itself.
+
+In schedule `simple` for `attention`:
+
+fails:
+  role math : 2 warpgroups, registers 168, split i
+works:
+  role math : 2 warpgroups, registers 240, split i
+"""
 
     def title(self) -> str:
         usable = self.registers - 8
@@ -180,7 +243,15 @@ class SharedMemory(Problem):
     target: str
 
     code: ClassVar[str] = "WG0708"
-    doc: ClassVar[str] = "A CTA's buffers and barriers, and what aligning their base may cost, fit the target's shared memory."
+    doc: ClassVar[str] = """A CTA's buffers and barriers, and what aligning their base may cost, fit the target's shared memory.
+
+In schedule `simple` for `attention`:
+
+fails:
+  smem Ks = K[j] by tma ring 6
+works:
+  smem Ks = K[j] by tma ring 2
+"""
 
     def title(self) -> str:
         return f"{self.total} bytes of shared memory are needed, {self.target} has {self.limit}"
@@ -204,7 +275,15 @@ class SharedLayout(Problem):
     why: str
 
     code: ClassVar[str] = "WG0709"
-    doc: ClassVar[str] = "Tiles start on 1024 bytes, barriers on 8, and only buffers that are declared to may share memory."
+    doc: ClassVar[str] = """Tiles start on 1024 bytes, barriers on 8, and only buffers that are declared to may share memory.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  smem Bs = B[n, k]: bf16 256 x 64 swizzle 128 ring As parts 1 stages 3 at 40960 stride 32768
+works:
+  smem Bs = B[n, k]: bf16 256 x 64 swizzle 128 ring As parts 1 stages 3 at 49152 stride 32768
+"""
 
     def title(self) -> str:
         return f"`{self.what}` {self.why}"
@@ -216,10 +295,18 @@ class NamedBarrier(Problem):
     why: str
 
     code: ClassVar[str] = "WG0710"
-    doc: ClassVar[str] = (
-        "A CTA has named barriers 1 to 15 (0 is the whole CTA's). All steps on one agree on its threads, a multiple of 32: "
-        "those that wait and arrive in one generation."
-    )
+    doc: ClassVar[str] = """A CTA has named barriers 1 to 15 (0 is the whole CTA's). All steps on one agree on its threads, a
+multiple of 32: those that wait and arrive in one generation.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  fence async
+  sync bar wg + 1 threads 256
+works:
+  fence async
+  sync bar wg + 1 threads 128
+"""
 
     def title(self) -> str:
         return f"named barrier {self.bar}: {self.why}"
@@ -235,10 +322,16 @@ class TouchedInFlight(Problem):
     issued: Span | None = None
 
     code: ClassVar[str] = "WG0711"
-    doc: ClassVar[str] = (
-        "A product runs asynchronously: its accumulator may be touched, and its operand registers rewritten, only after a "
-        "wait_group that covers its committed group."
-    )
+    doc: ClassVar[str] = """A product runs asynchronously: its accumulator may be touched, and its operand registers rewritten,
+only after a wait_group that covers its committed group.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait_group 1 ready Acc
+works:
+  wait_group 0 ready Acc
+"""
 
     def title(self) -> str:
         return f"`{self.value}` is touched while `{self.product}` may still be running"
@@ -260,11 +353,25 @@ class NeverAwaited(Problem):
     committed: bool
 
     code: ClassVar[str] = "WG0712"
-    doc: ClassVar[str] = "Every product is committed, and its group waited for, before its role ends."
+    doc: ClassVar[str] = """Every product is committed, and its group waited for, before its role ends.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  }
+  arrive As.empty[s] by lane 0 of each warp
+works:
+  }
+  wait_group 0 ready Acc
+  arrive As.empty[s] by lane 0 of each warp
+"""
 
     def title(self) -> str:
         missing = "waited for" if self.committed else "committed"
         return f"`{self.product}` is never {missing} before `{self.role}` ends"
+
+    def help(self) -> str:
+        return f"`{'wait_group 0' if self.committed else 'commit'}` after it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,10 +380,22 @@ class NoProductFence(Problem):
     product: str
 
     code: ClassVar[str] = "WG0713"
-    doc: ClassVar[str] = (
-        "wgmma.fence stands between the warpgroup's own use of registers and a product that reads or writes them, also before "
-        "the first product."
-    )
+    doc: ClassVar[str] = """wgmma.fence stands between the warpgroup's own use of registers and a product that reads or writes
+them, also before the first product.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  wait As.full[s] parity p
+  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+works:
+  wait As.full[s] parity p
+  fence wgmma
+  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+"""
 
     def title(self) -> str:
         return f"no `fence wgmma` between the last use of `{self.value}` and `{self.product}`"
+
+    def help(self) -> str:
+        return "`fence wgmma` right before the product"

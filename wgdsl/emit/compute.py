@@ -95,7 +95,7 @@ def _complete(ctx: RoleContext, op: CompleteOp) -> None:
 _LOWER = {MapOp: _map, ReduceOp: _reduce, CompleteOp: _complete}
 
 
-# ---- (x - r) * c ---------------------------------------------------------------------------------------------------------
+# (x - r) * c
 
 
 def _centred(elements: Elements, op: MapOp) -> tuple[Expr, Expr, Expr, Expr] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..diagnostics.model import InternalError
 from ..program.poly import Poly
 from ..roles.model import Advance, Barrier, Buffer, Kernel, Ring, Role, Slot, Step, Value, Wait, walk
-from ..targets.mbarrier import MBARRIER
+from ..targets.mbarrier import MBARRIER_BYTES
 from .integers import PRODUCT, SHIFT, SUM, Integers
 from .lowering import lower
 from .ptx import NEEDS, WRAPPERS, Function
@@ -99,8 +99,6 @@ class RoleContext:
         self.moved = {s.ring for s in steps if isinstance(s, Advance)}
         self.waited = {s.slot.ring for s in steps if isinstance(s, Wait)}
 
-    # ---- names ----
-
     def _own(self, name: str) -> str:
         return self.scope.declare("own", name)
 
@@ -134,8 +132,6 @@ class RoleContext:
         over = self.kernel.value(name).over
         return name if over is None else self.home(over)
 
-    # ---- integers ----
-
     def text(self, p: Poly, tight: int = SHIFT) -> str:
         return self.ints.text(p, tight)
 
@@ -146,8 +142,6 @@ class RoleContext:
         if low is not None and high is not None:
             self.ranges[symbol] = (low, high)
         return name
-
-    # ---- blocks ----
 
     @contextmanager
     def block(self, head: str = "", tail: str = "") -> Iterator[None]:
@@ -164,8 +158,6 @@ class RoleContext:
             # what holds other steps leaves it to them to name the schedule's words
             self.out.step(None if s.blocks() else s.span, s.note)
             lower(self, s)
-
-    # ---- rings, buffers, barriers ----
 
     def ring_of(self, slot: Slot) -> Ring:
         return self.kernel.ring(slot.ring)
@@ -255,11 +247,11 @@ class RoleContext:
         if stage.isdigit():
             index = index + int(stage)
             if index.constant is not None:
-                return base + (f" + {index.constant * MBARRIER.nbytes}" if index.constant else "")
-            return f"{base} + {MBARRIER.nbytes} * {self.text(index, PRODUCT)}"
+                return base + (f" + {index.constant * MBARRIER_BYTES}" if index.constant else "")
+            return f"{base} + {MBARRIER_BYTES} * {self.text(index, PRODUCT)}"
         if index.constant == 0:
-            return f"{base} + {MBARRIER.nbytes} * {stage}"
-        return f"{base} + {MBARRIER.nbytes} * ({self.text(index, SUM)} + {stage})"
+            return f"{base} + {MBARRIER_BYTES} * {stage}"
+        return f"{base} + {MBARRIER_BYTES} * ({self.text(index, SUM)} + {stage})"
 
     def names(self) -> Temporaries:
         """Names of the innermost block."""

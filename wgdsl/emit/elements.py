@@ -109,8 +109,6 @@ class Elements:
         self.ints: Integers = ints
         self.ranges = {a.index: (a.origin, a.origin + (a.count - 1)) for a in (rows, cols) if a is not None} | ctx.ranges
 
-    # ---- ranks ----
-
     def rank(self, e: Expr) -> Rank:
         if isinstance(e, Written):
             return Rank.TILE
@@ -127,8 +125,6 @@ class Elements:
         if self.cols is not None and self.cols.index in symbols:
             return Rank.TILE
         return Rank.ROW if self.rows.index in symbols else Rank.UNIFORM
-
-    # ---- text ----
 
     def text(self, e: Expr, level: Rank) -> str:
         """C++ of `e` where it stands: outside the loops, in the loop over rows, or in that over elements."""
@@ -283,8 +279,6 @@ class Elements:
             return f"{wide}({narrow}({bare(inner)}))"
         raise InternalError(f"no C++ for a cast to {e.dtype}")
 
-    # ---- integers ----
-
     def poly(self, p: Poly, level: Rank, tight: int = 0) -> str:
         """Integer text; the row and column of the element are declared where they are used."""
         self._declare_indices(p, level)
@@ -347,8 +341,6 @@ class Elements:
         start = self.kept(("number", p), "float", own, level, lambda: f"(float){self._at_first(p, own, PRIMARY)}", "start")
         return f"({start} + (float)({_times(split[1], self.col())}))"
 
-    # ---- predicates ----
-
     def _affine(self, polys: tuple[Poly, ...], level: Rank) -> str:
         """All of `polys` >= 0; if they vary along the row, their columns have one common factor."""
         if self.poly_rank(polys[0]) < Rank.TILE:
@@ -406,8 +398,6 @@ class Elements:
         """The predicate that an access stays inside a shape, without what is certain."""
         bounds = [b for p, extent in zip(access, shape, strict=True) for b in (p, extent - 1 - p)]
         return conjunction(*(Affine(poly=b) for b in bounds if not self.proven(b)))
-
-    # ---- global memory ----
 
     def _load(self, e: Load, level: Rank) -> str:
         tensor = self.ctx.kernel.tensor(e.tensor)
@@ -477,7 +467,7 @@ def _type(e: Expr) -> str:
     return "float"
 
 
-# ---- functions ---------------------------------------------------------------------------------------------------------
+# Functions.
 
 BUILT_IN = {"log": "logf", "log2": "log2f", "tanh": "tanhf", "erf": "erff", "sqrt": "__fsqrt_rn", "rsqrt": "rsqrtf",
             "abs": "fabsf", "rcp": "__frcp_rn", "div": "__fdiv_rn", "pow": "powf"}  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..diagnostics.model import InternalError
 from ..roles.model import Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
-from ..targets.mbarrier import MBARRIER
+from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
+from ..targets.tma import TMA
 from . import compute, control, copies, products, stores, sync  # noqa: F401  (they register their lowerings)
 from .context import KernelContext, RoleContext, stride_key
 from .lowering import require_lowerings
@@ -105,7 +106,7 @@ def _header(out: Writer, shared: KernelContext) -> None:
     out.comment(f"{kernel.threads} threads ({registers}), {kernel.shared_bytes} + {SHARED_SLACK} bytes of shared memory")
     out.line()
     if kernel.maps:
-        out.line("struct alignas(64) TMap { unsigned long long v[16]; };")
+        out.line(f"struct alignas({TMA.map_alignment}) TMap {{ unsigned long long v[{TMA.map_bytes // 8}]; }};")
         out.line()
     if shared.functions:
         out.line("namespace ptx {")
@@ -195,7 +196,7 @@ def _start(out: Writer, shared: KernelContext) -> None:
             if count == 1:
                 out.line(f"{shared.ptx('mbarrier_init')}({name}, {b.count});")
             else:
-                call = f"{shared.ptx('mbarrier_init')}({name} + {MBARRIER.nbytes} * k, {b.count});"
+                call = f"{shared.ptx('mbarrier_init')}({name} + {MBARRIER_BYTES} * k, {b.count});"
                 out.line(f"for (int k = 0; k < {count}; ++k) {call}")
         if kernel.barriers:
             out.line(f"{shared.ptx('fence_mbarrier_init')}();")

@@ -45,7 +45,7 @@ def _asm(head: str, text: str, *inputs: tuple[str, str], memory: bool = True) ->
     return _function(head, a.lines())
 
 
-# ---- addresses and integers ------------------------------------------------------------------------------------------
+# Addresses and integers.
 
 
 @wrapper
@@ -65,7 +65,7 @@ def floor_mod() -> Function:
     )
 
 
-# ---- mbarriers -------------------------------------------------------------------------------------------------------
+# Mbarriers.
 
 
 @wrapper
@@ -110,7 +110,7 @@ def mbarrier_arrive() -> Function:
     return _asm("void mbarrier_arrive(unsigned bar)", "mbarrier.arrive.shared::cta.b64 _, [{}];", ("r", "bar"))
 
 
-# ---- named barriers and registers ------------------------------------------------------------------------------------
+# Named barriers and registers.
 
 
 @wrapper
@@ -140,7 +140,7 @@ def setmaxnreg_dec() -> Function:
     return _setmaxnreg("dec")
 
 
-# ---- tensor copies ---------------------------------------------------------------------------------------------------
+# Tensor copies.
 
 
 @wrapper
@@ -200,7 +200,7 @@ def fence_async() -> Function:
     return _asm("void fence_async()", "fence.proxy.async.shared::cta;")
 
 
-# ---- wgmma -----------------------------------------------------------------------------------------------------------
+# Wgmma.
 
 
 @wrapper
@@ -263,7 +263,7 @@ def ready() -> Function:
     return _function("void ready(float (&d)[n])", body, "template <int n>")
 
 
-# ---- shared memory by threads ----------------------------------------------------------------------------------------
+# Shared memory by threads.
 
 
 @wrapper
@@ -320,7 +320,7 @@ def load_shared_b32() -> Function:
     return _load_shared("load_shared_b32", "b32", "unsigned", "r")
 
 
-# ---- rounding --------------------------------------------------------------------------------------------------------
+# Rounding.
 
 
 def _convert(name: str, returns: str, constraint: str, text: str, *arguments: tuple[str, str, str]) -> Function:
@@ -360,7 +360,7 @@ def pack_e4m3() -> Function:
     )
 
 
-# ---- maths -----------------------------------------------------------------------------------------------------------
+# Maths.
 
 
 @wrapper

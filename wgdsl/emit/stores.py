@@ -8,6 +8,7 @@ from ..foundation.names import identifier
 from ..program.expr import conjunction
 from ..program.poly import Poly, maximum, minimum
 from ..roles.model import Buffer, ClearRows, CopyOut, StoreGlobal, StoreShared
+from ..targets.registers import WARPGROUP
 from ..targets.swizzle import CHUNK, SWIZZLES
 from .context import RoleContext, stride_key
 from .control import at_least_zero
@@ -16,10 +17,7 @@ from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .writer import bare
 
-WARPGROUP = 128
-
-
-# ---- registers to shared memory ------------------------------------------------------------------------------------------
+# Registers to shared memory.
 
 
 @lowers(StoreShared)
@@ -107,7 +105,7 @@ def _offset(ctx: RoleContext, buffer: Buffer, row: str, col: str) -> str:
     return f"{panel}(({inner}) ^ {_row_bits(row, buffer.swizzle)} * {CHUNK})"
 
 
-# ---- to global memory ----------------------------------------------------------------------------------------------------
+# To global memory.
 
 
 def narrowed(ctx: RoleContext, dtype: DType, value: str) -> str:

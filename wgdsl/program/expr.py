@@ -246,10 +246,11 @@ def regs(e: Expr) -> frozenset[str]:
 
 def indices_of(e: Expr) -> frozenset[str]:
     """Symbols (indices and dims) that the expression mentions in accesses, index values and predicates."""
-    out: set[str] = set()
-    for x in walk(e):
-        if isinstance(x, Load):
-            out.update(*(p.symbols() for p in x.access))
-        elif isinstance(x, IndexValue | Affine):
-            out.update(x.poly.symbols())
-    return frozenset(out)
+    return frozenset(s for x in walk(e) for p in polys_of(x) for s in p.symbols())
+
+
+def polys_of(x: Expr) -> tuple[Poly, ...]:
+    """The integer polynomials of one node: its access map, or its value."""
+    if isinstance(x, Load):
+        return x.access
+    return (x.poly,) if isinstance(x, IndexValue | Affine) else ()

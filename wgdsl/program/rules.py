@@ -22,7 +22,7 @@ def covers(graph: ProgramGraph, output: Output) -> bool:
     return written == prod(output.shape, start=Poly.of(1))
 
 
-# ---- legality --------------------------------------------------------------------------------------------------------
+# Legality.
 
 RULES = """
 G1  node names are unique, and no node is named like a scalar

@@ -1,4 +1,4 @@
-"""Step: program graph + arrays -> the right numbers, in NumPy float64. The oracle of the tests; nothing else uses it."""
+"""Step: program graph + arrays -> the right numbers, in NumPy float64: the oracle of tests and of `wgdsl run --check`."""
 
 from .evaluate import evaluate
 from .random import random_inputs

@@ -48,8 +48,6 @@ class Boxes:
     def extents(self, order: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(self.ranges[i][1] - self.ranges[i][0] for i in order)
 
-    # ---- integers
-
     def positions(self, p: Poly, order: tuple[str, ...]) -> np.ndarray:
         """The values of a polynomial over the box."""
         total: np.ndarray = np.zeros((1,) * len(order), np.int64)
@@ -68,8 +66,6 @@ class Boxes:
         shape = [1] * len(order)
         shape[order.index(f.name)] = -1
         return np.arange(*self.ranges[f.name], dtype=np.int64).reshape(shape)
-
-    # ---- expressions
 
     def part(self, e: Expr, order: tuple[str, ...]) -> Part:
         if isinstance(e, Load):

@@ -1,7 +1,7 @@
 """The reference evaluator: any program graph in NumPy float64.
 
-In: a program graph, arrays and scalars.  Out: float64 arrays of its outputs. The meaning of a program is DESIGN.md's:
-a reduction runs over the part that exists, over nothing it is its identity, and what is hidden never leaks, NaN included.
+In: a program graph, arrays and scalars.  Out: float64 arrays of its outputs. Programs mean what docs/language.md says: a
+reduction runs over the part that exists, over nothing it is its identity, and what is hidden never leaks, NaN included.
 Nodes are evaluated one after the other on dense boxes; large ones in passes over indices that all nodes share.
 """
 
@@ -136,8 +136,6 @@ class _Run:
         self._checked(node, Part(body.value, exists, body.astray))
         return Part(np.where(exists, body.value, other.value))
 
-    # ---- reductions
-
     def _in_pieces(self, node: Reduce) -> np.ndarray:
         """A reduction whose box (indices and axes) may be too large: cut along its longest index."""
         sizes = self.boxes.extents(node.indices)
@@ -180,10 +178,8 @@ class _Run:
         (a, a_order), (b, b_order) = operands
         return multiplied(a, a_order, b, b_order, node.indices, self.boxes.extents(node.indices))
 
-    # ---- outputs
-
     def _store(self, node: Output) -> None:
-        """Write the value; where it doesn't exist `otherwise`, or nothing if the left side isn't the whole array (rule A5)."""
+        """Write the value; where it doesn't exist `otherwise`, or nothing if the left side isn't the whole array."""
         part = self._checked(node, self._full(self.boxes.part(node.value, node.indices), node.indices))
         target = self.outputs[node.tensor]
         at = [np.broadcast_to(self.boxes.positions(p, node.indices), part.value.shape) for p in node.access]

@@ -46,7 +46,7 @@ def _matrix(a: np.ndarray, order: tuple[str, ...], *groups: list[str]) -> np.nda
 
 
 def position(part: Part, op: str) -> np.ndarray:
-    """The smallest index of the extreme along the last axis; NaN only if all are, -1 if nothing exists (rule C23)."""
+    """The smallest index of the extreme along the last axis; NaN only if all are, -1 if nothing exists."""
     value = part.value if op == "argmax" else -part.value
     exists = np.ones(value.shape, bool) if part.exists is None else part.exists
     if not value.shape[-1]:

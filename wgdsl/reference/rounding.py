@@ -1,4 +1,4 @@
-"""Where the chip rounds an operand: the comparison behind the error bar (DESIGN-RULES D).
+"""Where the chip rounds an operand: the comparison behind the error bar of `wgdsl run --check`.
 
 In: a graph.  Out: the graph with those roundings as casts.
 """

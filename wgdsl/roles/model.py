@@ -23,7 +23,7 @@ from ..foundation.source import Span
 from ..program.expr import Expr
 from ..program.poly import Poly
 
-# ---- placed things ---------------------------------------------------------------------------------------------------
+# Placed things.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ class Param:
     dtype: DType | None = None
 
 
-# ---- steps -----------------------------------------------------------------------------------------------------------
+# Steps.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -539,7 +539,7 @@ class ClearRows(Step):
     stop: Poly
 
 
-# ---- roles and kernels -----------------------------------------------------------------------------------------------
+# Roles and kernels.
 
 
 @dataclass(frozen=True, kw_only=True)

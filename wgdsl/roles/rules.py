@@ -38,7 +38,7 @@ def broken(kernel: Kernel) -> Iterator[tuple[Rule, Step | None, str]]:
             yield rule, step, why
 
 
-# ---- names
+# Names.
 _KINDS = {
     "buffer": lambda k: [b.name for b in k.buffers],
     "ring": lambda k: [r.name for r in k.rings],
@@ -93,7 +93,7 @@ def _step_names(s: Step, known: dict[str, set[str]], values: set[str]) -> Iterat
             yield s, f"there is no value `{name}` in this role"
 
 
-# ---- threads
+# Threads.
 def _threads(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
         yield from _by(role.steps, one=role.elected)
@@ -129,7 +129,7 @@ def _warpgroups(k: Kernel) -> Iterator[Found]:
         yield None, f"the roles take warpgroups {taken} of a CTA of {k.threads} threads"
 
 
-# ---- rings
+# Rings.
 def _rings(k: Kernel) -> Iterator[Found]:
     for r in k.rings:
         for name in r.buffers:
@@ -153,7 +153,7 @@ def _slots(k: Kernel) -> Iterator[Found]:
                         yield s, f"`{name}` belongs to ring `{rings[name]}`, not `{slot.ring}`"
 
 
-# ---- shapes
+# Shapes.
 def _copies(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
         for s in walk(role.steps):

@@ -159,7 +159,6 @@ class _Printer:
         self.kernel, self.lines = kernel, lines
         self.last_line: int | None = None
 
-    # ---- declarations
     def kernel_lines(self) -> Iterator[str]:
         k = self.kernel
         yield f"kernel {k.name} {{"
@@ -240,7 +239,6 @@ class _Printer:
         yield from self.steps(r.steps, 2)
         yield "  }"
 
-    # ---- steps
     def steps(self, steps: tuple[Step, ...], depth: int) -> Iterator[str]:
         for s in steps:
             yield from self.step(s, depth)

@@ -21,6 +21,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.render import render_plain
 from ..diagnostics.runtime import NotAnArray, WrongDevice
 from ..program.graph import ProgramGraph
+from ..program.streamed import Streamed
 from ..roles.model import RoleProgram
 from ..targets.sm_90a import SM_90A
 from . import cuda
@@ -49,7 +50,7 @@ class Forms:
     """
 
     graph: ProgramGraph
-    stream: Any
+    stream: Streamed
     roles: RoleProgram
     texts: Mapping[str, str]
     entries: Mapping[str, str]
@@ -78,8 +79,6 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<wgdsl kernel: program {self.forms.graph.name}, schedule {self.forms.roles.schedule}, {self.target}>"
 
-    # ---- forms
-
     @property
     def target(self) -> str:
         return self.forms.roles.target
@@ -89,7 +88,7 @@ class Kernel:
         return self.forms.graph
 
     @property
-    def stream(self) -> Any:
+    def stream(self) -> Streamed:
         """The streamed graph (form 3)."""
         return self.forms.stream
 
@@ -143,8 +142,6 @@ class Kernel:
         from .report import make_report
 
         return make_report(self.forms, self.binaries)
-
-    # ---- calls
 
     def __call__(self, *args: Any, out: Any = None, device: str = "gpu", **named: Any) -> Any:
         """Run it. Arrays by name or in the order of their declarations; `out` maps outputs to arrays to write into.

@@ -41,10 +41,6 @@ class Resources:
     barriers: int = 0
     complaints: tuple[Complaint, ...] = ()
 
-    @property
-    def clean(self) -> bool:
-        return not (self.stack or self.spill_stores or self.spill_loads or self.complaints)
-
 
 def complaints(log: str) -> tuple[Complaint, ...]:
     """Messages with a code, and warnings; each once."""

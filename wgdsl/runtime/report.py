@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..diagnostics.model import Problem
 from ..program.text import spelled
 from ..roles.model import Kernel, Loop, Role, Value, walk
+from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
 from .log import Resources
 from .nvrtc import Compiled
@@ -19,8 +20,6 @@ from .verdict import complaints_of
 
 if TYPE_CHECKING:
     from .kernel import Forms
-
-MBARRIER = 8  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +81,8 @@ def _shared(kernel: Kernel) -> Iterator[str]:
         size = f"over {b.over}" if b.over else str(b.total_bytes)
         rows.append((b.name, f"{b.rows} x {b.cols} {b.dtype}", str(b.parts), str(b.stages), size, str(b.offset)))
     count = sum(b.parts * b.stages for b in kernel.barriers)
-    rows.append(
-        ("mbarriers", "", "", str(count), str(count * MBARRIER), str(min((b.offset for b in kernel.barriers), default=0)))
-    )
+    first = min((b.offset for b in kernel.barriers), default=0)
+    rows.append(("mbarriers", "", "", str(count), str(count * MBARRIER_BYTES), str(first)))
     yield from _table(rows)
 
 

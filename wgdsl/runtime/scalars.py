@@ -14,7 +14,7 @@ from typing import Any
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import BadScalar
 from ..foundation.dtypes import DType
-from ..program.expr import COMPARE, Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Logic, Scalar, Select
+from ..program.expr import COMPARE, Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Logic, Scalar, Select, indices_of, walk
 
 Number = float | int
 F32_TOO_LARGE = 2.0**128 - 2.0**103  # what rounds to infinity
@@ -147,9 +147,4 @@ def _logic(op: str, values: list[bool]) -> bool:
 
 def names_in(e: Expr) -> frozenset[str]:
     """The dims and scalars that an expression mentions."""
-    own: set[str] = set()
-    if isinstance(e, Scalar):
-        own.add(e.name)
-    if isinstance(e, IndexValue | Affine):
-        own |= e.poly.symbols()
-    return frozenset(own.union(*(names_in(c) for c in e.children())))
+    return indices_of(e) | {x.name for x in walk(e) if isinstance(x, Scalar)}

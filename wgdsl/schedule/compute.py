@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import NotYetSupported, UnknownName
+from ..diagnostics.schedule import DoneTwice, NotYetSupported, UnknownName
 from ..foundation.dtypes import F32
 from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Map, Reduce
@@ -54,6 +54,9 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
             known = tuple(display(streamed, n) for n in streamed.order)
             raise WgError(UnknownName(span=s.span, what="tile value", name=name, known=known))
         wanted = set().union(*(_closure(streamed, t) for t in targets)) - taken
+        if not wanted:
+            first = next((f.span for f in steps[:k] if f.target == s.target), None)
+            raise WgError(DoneTwice(span=s.span, verb="computed", name=name, first=first))
         out[k] = tuple(n for n in streamed.order if n in wanted)
         taken |= wanted
     rest = [s.name for s in streamed.states if s.name not in taken]

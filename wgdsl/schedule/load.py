@@ -10,7 +10,8 @@ from ..program.poly import Poly
 from ..roles.model import Advance, Expect, Slot, Tma, Wait
 from ..syntax import ast
 from .pipeline import ast_text
-from .place import Placed, name_of, steps_of
+from .place import Placed, name_of
+from .plan import steps_of
 from .sync import RoleSync
 
 
@@ -32,6 +33,10 @@ class LoadSync(RoleSync):
                 cure = f"`once {{ {ast_text(s)} }}`, or put it before the loop"
                 why = "is filled in every iteration, but holds one tile for all of them"
                 raise WgError(NotFilled(span=s.span, name=home, why=why, cure=cure))
+            after = [s for s in self.after_loop() if s in self.fills(home)]
+            if after:
+                why, cure = "is filled after the loop that reads it", "put this step before the loop"
+                raise WgError(NotFilled(span=after[0].span, name=home, why=why, cure=cure))
         for s in self.fills(home):
             for target in (name_of(t) for t in s.targets if name_of(t).split(".")[0] == home):
                 parts = self.parts(target, s) if "." in target else range(count)
@@ -60,6 +65,10 @@ class LoadSync(RoleSync):
         streamed = self.plan.axis in self.plan.homes[names[0]].indices
         if streamed or (self.last_fill(s, names[0]) and self.placement.rings[ring].empty):
             self.emit(Advance(ring=ring))
+
+    def after_loop(self) -> tuple[ast.Step, ...]:
+        loops = [k for k, s in enumerate(self.role.steps) if isinstance(s, ast.ForStep)]
+        return self.role.steps[loops[-1] + 1 :] if loops else ()
 
     def by_parts(self, home: str) -> bool:
         """Whether parts of the home can be filled one by one: it is filled alone, once an item."""

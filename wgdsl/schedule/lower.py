@@ -21,8 +21,8 @@ from ..targets.registers import launch_registers
 from .finish import MathSync
 from .load import LoadSync
 from .mask import Trip, make_trip
-from .place import Placement, place, steps_of
-from .plan import Plan, RolePlan, make_plan
+from .place import Placement, place
+from .plan import Plan, RolePlan, make_plan, steps_of
 from .sync import THREADS, Ids, RoleSync, deal_ids
 
 

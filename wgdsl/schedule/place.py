@@ -6,7 +6,6 @@ maps, and for each home the coordinates of its copies. Registers are placed wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..diagnostics.model import WgError
@@ -17,7 +16,7 @@ from ..program.poly import Poly, floordiv
 from ..roles.model import Barrier, Buffer, MapDim, Ring, TensorMap
 from ..syntax import ast
 from ..targets.swizzle import swizzle_for
-from .plan import Home, Plan, RolePlan
+from .plan import Home, Plan, RolePlan, steps_of
 
 ALIGN = 1024  # every tile starts on a swizzle atom
 WARPS = 4  # of a warpgroup
@@ -74,12 +73,6 @@ class Placement:
         """Whether each part of the ring has its own barrier."""
         full = self.rings[ring].full
         return full is not None and self.barriers[full].parts > 1
-
-
-def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:
-    for s in steps:
-        yield s
-        yield from steps_of(getattr(s, "body", ()))
 
 
 def name_of(t: ast.Name | ast.Index) -> str:

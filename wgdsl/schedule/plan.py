@@ -6,6 +6,7 @@ later passes share. Nothing is placed yet.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from ..diagnostics.schedule import (
     BadNumber,
     DeclaredTwice,
     ExtentNotFixed,
+    FinishEarly,
     MissingLine,
     NotYetSupported,
     OutputNotFinished,
@@ -340,6 +342,7 @@ class _Planner:
             self.covered(plan, out, grid.span)
         self.split(plan)
         self.finished(plan)
+        self.finished_last(plan)
 
     def whole(self, plan: Plan) -> None:
         """An index that no CTA and no iteration steps over has one tile, so that tile is all there is of it."""
@@ -371,7 +374,7 @@ class _Planner:
     def finished(self, plan: Plan) -> None:
         found: dict[str, list[Span | None]] = {o.tensor: [] for o in self.graph.outputs}
         for r in plan.roles:
-            for s in r.steps:
+            for s in steps_of(r.steps):
                 if not isinstance(s, ast.FinishStep):
                     continue
                 for t in s.targets:
@@ -383,6 +386,21 @@ class _Planner:
             if len(spans) != 1:
                 span, first = (spans[1], spans[0]) if spans else (last, None)
                 self.problems.append(OutputNotFinished(span=span, output=name, times=len(spans), first=first))
+
+    def finished_last(self, plan: Plan) -> None:
+        """A `finish` stands behind the loop of its role: before its end the states aren't those of all tiles."""
+        for r in plan.roles:
+            loop = max((k for k, s in enumerate(r.steps) if isinstance(s, ast.ForStep)), default=-1)
+            behind = {id(s) for s in r.steps[loop + 1 :]}
+            early = (s for s in steps_of(r.steps) if isinstance(s, ast.FinishStep) and id(s) not in behind)
+            self.problems += [FinishEarly(span=s.span, axis=plan.axis) for s in early]
+
+
+def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:
+    """The steps and those inside them."""
+    for s in steps:
+        yield s
+        yield from steps_of(getattr(s, "body", ()))
 
 
 def constant(e: ast.Expr) -> object:

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import (
-    IssuedTwice,
+    DoneTwice,
     LoopNotSteady,
     NeverComputed,
     NoHome,
@@ -67,8 +67,8 @@ from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
 from .compute import Computer, assign, display, resolve
 from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand
-from .place import Placement, name_of, steps_of
-from .plan import Plan, RolePlan
+from .place import Placement, name_of
+from .plan import Plan, RolePlan, steps_of
 
 THREADS = 128  # of a warpgroup
 TURN_THREADS = 256  # one warpgroup hands over, one takes
@@ -173,7 +173,7 @@ class RoleSync:
             if isinstance(s, ast.IssueStep):
                 p = self.product(s)
                 if p.name in issued:
-                    raise WgError(IssuedTwice(span=s.span, product=p.name, first=issued[p.name]))
+                    raise WgError(DoneTwice(span=s.span, verb="issued", name=p.name, first=issued[p.name]))
                 issued[p.name] = s.span
                 self.products[p.name] = p
                 for home in (p.a, p.b):
@@ -708,6 +708,9 @@ class RoleSync:
         values = tuple(v for v in dict.fromkeys(g.value for g in ended) if v not in busy)
         self.emit(WaitGroup(pending=len(self.state.flight), values=values))
         for g in ended:
+            node = self.products[g.product].node.name
+            if g.rel is not None and self.streamed.state(node) is None:
+                self.state.computed[node] = g.rel
             for ring, tile in g.reads:
                 self.read_done(ring, tile)
 
@@ -745,6 +748,9 @@ class RoleSync:
                 p = next((q for q in self.products.values() if q.node.name == x.tensor), None)
                 if p is not None:
                     self.touch(p.value, p.name, s.span)
+                if p is not None and self.streamed.state(x.tensor) is None and self.state.computed.get(x.tensor) != rel:
+                    tile = f"{p.name}{tile_text(self.plan.axis, rel)}"
+                    raise WgError(NeverComputed(span=s.span, name=tile, step=ast_text(s), verb="issue"))
         tile = self.trip.tile(position)
         rows, cols = self.axes(tile, s)
         first = position.constant == 0 and step == 0 and self.static_first()

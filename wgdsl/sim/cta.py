@@ -99,7 +99,7 @@ class Agent:
         self.registers = RegisterFile(self, tuple(v for v in cta.world.kernel.values if v.role == role.name))
         self.positions: dict[str, int] = dict.fromkeys(cta.world.rings, 0)
         self.shares: tuple[int, ...] = THREAD if role.elected else WHOLE
-        self.minds = (Knowledge(), Knowledge())
+        self.knowledge = (Knowledge(), Knowledge())
         self.written = [0, 0]  # own generic writes, by share
         self.open_products: list[Product] = []
         self.groups: list[list[Product]] = []
@@ -111,7 +111,6 @@ class Agent:
         self.op: Op | None = None  # the operation within the step
         self.blocked: Blocked | None = None
 
-    # ---- running
     def run(self, steps: tuple[Step, ...]) -> Run:
         from .steps import MEANING
 
@@ -122,7 +121,8 @@ class Agent:
             if waits is not None:
                 yield from waits
 
-    def life(self) -> Run:
+    def execute(self) -> Run:
+        """The role's steps; at its end nothing may be in flight."""
         yield from self.run(self.role.steps)
         for what in (self.open_products, *self.groups):
             for p in what:
@@ -131,7 +131,6 @@ class Agent:
             for a in what:
                 raise self.fault(Unfinished, step=a.step, what="this bulk store")
 
-    # ---- words
     def text(self, step: Step) -> str:
         return step_text(self.cta.world.kernel, step)
 
@@ -146,7 +145,6 @@ class Agent:
         item = str(self.item) if self.item is not None else ""
         return WgError(kind(span=at.span, agent=self.name, step=text, item=item, **data))
 
-    # ---- lookups
     def integer(self, p: Poly) -> int:
         try:
             return int(value_of(p, self.env))
@@ -173,23 +171,22 @@ class Agent:
         except IndexError as e:
             raise self.fault(IllFormed, why=str(e)) from None
 
-    # ---- knowledge
     def access(self, share: int, *, asynchronous: bool, write: bool, **more) -> Access:
         """A new access by one share of the current step; the agent knows its own synchronous ones."""
         assert self.step is not None
         bit = 1 << next(self.cta.bits)
         if not asynchronous:
-            self.minds[share].known |= bit
+            self.knowledge[share].known |= bit
             if write:
                 self.written[share] |= bit
         return Access(bit=bit, owner=self, step=self.step, share=share, asynchronous=asynchronous, write=write, **more)
 
     def mine(self) -> tuple[Knowledge, ...]:
-        return tuple(self.minds[s] for s in self.shares)
+        return tuple(self.knowledge[s] for s in self.shares)
 
     def learn(self, k: Knowledge) -> None:
         for s in self.shares:
-            self.minds[s].learn(k)
+            self.knowledge[s].learn(k)
 
     def need(self, shares: tuple[int, ...]) -> None:
         if self.shares != shares:
@@ -215,34 +212,33 @@ class Cta:
         }
         self.named: dict[int, NamedBarrier] = {}
         self.agents = [Agent(self, r, w) for r in world.kernel.roles for w in range(r.count)]
-        self.last_agent: Agent | None = None
 
     def tick(self, agent: Agent) -> None:
         self.steps += 1
         if self.steps > self.world.limit:
             raise agent.fault(Endless, steps=self.world.limit)
 
-    # ---- the order of events
+    # The order of events.
     def run(self, random: Random | None) -> None:
         """To the end of every warpgroup. Raises WgError for a fault or a deadlock."""
-        lives = {a: a.life() for a in self.agents}
-        while lives:
-            ready = [a for a in lives if a.blocked is None or a.blocked.ready()]
+        running = {a: a.execute() for a in self.agents}
+        while running:
+            ready = [a for a in running if a.blocked is None or a.blocked.ready()]
             for a in ready if random is None else [random.choice(ready)] if ready else []:
-                self.go_on(a, lives)
+                self.go_on(a, running)
             if self.copies and (not ready or (random is not None and random.random() < 0.3)):
                 self.arrive(self.copies.pop(0 if random is None else random.randrange(len(self.copies))))
             elif not ready:
-                raise self.deadlock(list(lives))
+                raise self.deadlock(list(running))
         for c in self.copies:
             raise c.agent.fault(Unfinished, step=c.step, what="this copy")
 
     @staticmethod
-    def go_on(a: Agent, lives: dict[Agent, Run]) -> None:
+    def go_on(a: Agent, running: dict[Agent, Run]) -> None:
         try:
-            a.blocked = next(lives[a])
+            a.blocked = next(running[a])
         except StopIteration:
-            del lives[a]
+            del running[a]
 
     def arrive(self, c: Copy) -> None:
         """A copy's bytes are there: its panels hold them, and its barrier is told."""

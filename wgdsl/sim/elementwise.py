@@ -84,7 +84,7 @@ def _reduce(m: Machine, op: ReduceOp) -> None:
     n = op.cols.count
     if n % OCTET:
         raise m.fault(IllFormed, why=f"{n} columns are no multiple of {OCTET}")
-    join, _ = REDUCTIONS[op.op]
+    join = REDUCTIONS[op.op]
     values = np.broadcast_to(scope.value(op.src), (ROWS, n)).astype(np.float32)
     shares = join.reduce(join.reduce(values.reshape(ROWS, n // OCTET, QUAD, 2), axis=3), axis=1)
     partial = op.lanes == "partial"
@@ -103,7 +103,7 @@ def _complete(m: Machine, op: CompleteOp) -> None:
     shares = m.registers.read(op.value)
     if shares.shape[1] != QUAD:
         raise m.fault(LaneShares, value=op.value)
-    m.registers.write(op.value, REDUCTIONS[op.op][0].reduce(shares, axis=1)[:, None])
+    m.registers.write(op.value, REDUCTIONS[op.op].reduce(shares, axis=1)[:, None])
 
 
 class Scope:

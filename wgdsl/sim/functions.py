@@ -28,7 +28,7 @@ def gelu_tanh(x: Array) -> Array:
     return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner))
 
 
-# min and max are fminf and fmaxf: a NaN beside a number loses.
+# NaN propagates everywhere, through min and max too: the chip takes min.NaN and max.NaN.
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "neg": np.negative,
     "exp": np.exp,
@@ -44,15 +44,15 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "erf": erf,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
-    "relu": lambda x: np.fmax(x, np.float32(0)),
+    "relu": lambda x: np.maximum(x, np.float32(0)),
     "silu": lambda x: x * sigmoid(x),
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
     "pow": np.power,
-    "min": np.fmin,
-    "max": np.fmax,
+    "min": np.minimum,
+    "max": np.maximum,
 }
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
@@ -64,9 +64,5 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "ne": np.not_equal,
 }
 
-# op of a row reduction -> how two shares are joined, and what nothing gives
-REDUCTIONS: dict[str, tuple[np.ufunc, float]] = {
-    "sum": (np.add, 0.0),
-    "max": (np.fmax, -math.inf),
-    "min": (np.fmin, math.inf),
-}
+# op of a row reduction -> how two shares are joined
+REDUCTIONS: dict[str, np.ufunc] = {"sum": np.add, "max": np.maximum, "min": np.minimum}

@@ -46,7 +46,7 @@ class Agent(Protocol):
     """What memory asks of those who use it."""
 
     shares: tuple[int, ...]
-    minds: tuple[Knowledge, Knowledge]
+    knowledge: tuple[Knowledge, Knowledge]
 
     def access(self, share: int, *, asynchronous: bool, write: bool, **more) -> Access: ...
 
@@ -106,7 +106,7 @@ class SharedMemory:
         for share in agent.shares:
             cleared: set[Rows] = set()
             for c in cells:
-                cleared |= _check_read(agent, agent.minds[share], c, asynchronous)
+                cleared |= _check_read(agent, agent.knowledge[share], c, asynchronous)
             accesses.append(agent.access(share, asynchronous=asynchronous, write=False, cleared=frozenset(cleared)))
         for c in cells:
             c.reads += accesses
@@ -168,20 +168,20 @@ def _pair(left: list[Tile], right: list[Tile]) -> None:
                 y.overlaps.append(x)
 
 
-def _ordered(mind: Knowledge, a: Access, asynchronous: bool) -> bool:
+def _ordered(knowledge: Knowledge, a: Access, asynchronous: bool) -> bool:
     generic_write = a.write and not a.asynchronous
-    return bool(a.bit & (mind.proxied if generic_write and asynchronous else mind.known))
+    return bool(a.bit & (knowledge.proxied if generic_write and asynchronous else knowledge.known))
 
 
-def _check_read(agent: Agent, mind: Knowledge, c: Cell, asynchronous: bool) -> set[Rows]:
+def _check_read(agent: Agent, knowledge: Knowledge, c: Cell, asynchronous: bool) -> set[Rows]:
     """Returns the clears that the reader knows."""
     if not c.writes:
         raise agent.fault(ReadTooEarly, tile=c.name)
-    cleared = {w.clear for w in c.writes if w.clear is not None and _ordered(mind, w, asynchronous)}
+    cleared = {w.clear for w in c.writes if w.clear is not None and _ordered(knowledge, w, asynchronous)}
     for w in c.writes:
-        if _ordered(mind, w, asynchronous) or (w.clear is not None and w.clear in cleared):
+        if _ordered(knowledge, w, asynchronous) or (w.clear is not None and w.clear in cleared):
             continue
-        if w.bit & mind.known:
+        if w.bit & knowledge.known:
             raise agent.fault(NotFenced, tile=c.name, writer=w.who)
         raise agent.fault(ReadTooEarly, tile=c.name, writer=w.who)
     if not c.whole:
@@ -190,13 +190,13 @@ def _check_read(agent: Agent, mind: Knowledge, c: Cell, asynchronous: bool) -> s
 
 
 def _check_write(agent: Agent, share: int, c: Cell, asynchronous: bool, rowwise: bool, clear: Rows | None) -> None:
-    mind = agent.minds[share]
+    knowledge = agent.knowledge[share]
     for cell in (c, *c.overlaps):
         for a in (*cell.writes, *cell.reads):
             own_rows = rowwise and a.rowwise and a.owner is agent and cell is c
             same_clear = clear is not None and (a.clear == clear or clear in a.cleared)
-            if own_rows or same_clear or _ordered(mind, a, asynchronous):
+            if own_rows or same_clear or _ordered(knowledge, a, asynchronous):
                 continue
-            if a.bit & mind.known:
+            if a.bit & knowledge.known:
                 raise agent.fault(NotFenced, tile=cell.name, writer=a.who)
             raise agent.fault(OverwrittenTooEarly, tile=cell.name, other=a.who)

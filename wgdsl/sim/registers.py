@@ -82,7 +82,6 @@ class RegisterFile:
         if users:
             raise self.owner.fault(RegisterInFlight, value=name, product=self.owner.text(users[0].step))
 
-    # ---- products
     def operand(self, name: str) -> Register:
         r = self.find(name, "operand")
         if r.data is None:

@@ -22,6 +22,7 @@ from ..diagnostics.sim import (
 )
 from ..roles import model as m
 from ..targets.registers import WARPGROUP
+from ..targets.sm_90a import SM_90A
 from .barriers import Knowledge, MBarrier, NamedBarrier
 from .cta import THREAD, WHOLE, Agent, Blocked, Copy, Run
 from .elementwise import Scope, indices, run
@@ -46,7 +47,7 @@ def means(kind: type[m.Step]):
     return register
 
 
-# ---- control -------------------------------------------------------------------------------------------------------------
+# Control.
 
 
 @means(m.Items)
@@ -108,7 +109,7 @@ def registers(a: Agent, s: m.Registers) -> Run:
     a.held = s.count
 
 
-# ---- mbarriers -----------------------------------------------------------------------------------------------------------
+# Mbarriers.
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ def advance(a: Agent, s: m.Advance) -> None:
     a.positions[s.ring] += 1
 
 
-# ---- bulk copies ---------------------------------------------------------------------------------------------------------
+# Bulk copies.
 
 
 def _box(a: Agent, s: m.Tma | m.TmaStore) -> tuple[Box, int, m.Buffer]:
@@ -225,7 +226,7 @@ def wait_store(a: Agent, s: m.WaitStore) -> None:
     a.need(THREAD)
     while len(a.store_groups) > s.pending:
         for access in a.store_groups.pop(0):
-            a.minds[access.share].known |= access.bit
+            a.knowledge[access.share].known |= access.bit
 
 
 def _store(a: Agent, tensor: str, access: tuple, values: np.ndarray, where: np.ndarray, *, clipped: bool) -> None:
@@ -241,7 +242,7 @@ def _store(a: Agent, tensor: str, access: tuple, values: np.ndarray, where: np.n
     log.append(f"{a.name}{f' on {a.item}' if a.item is not None else ''}")
 
 
-# ---- products ------------------------------------------------------------------------------------------------------------
+# Products.
 
 
 @means(m.Wgmma)
@@ -314,14 +315,14 @@ def wait_group(a: Agent, s: m.WaitGroup) -> None:
         for p in a.groups.pop(0):
             a.registers.finish(p)
             for access in p.reads:
-                a.minds[access.share].known |= access.bit
+                a.knowledge[access.share].known |= access.bit
     for name in s.values:
         writers = a.registers.find(name, "tile").writers
         if writers:
             raise a.fault(RegisterInFlight, value=name, product=a.text(writers[0].step))
 
 
-# ---- fences and named barriers -------------------------------------------------------------------------------------------
+# Fences and named barriers.
 
 
 @means(m.FenceAsync)
@@ -329,7 +330,7 @@ def fence_async(a: Agent, s: m.FenceAsync) -> None:
     """By one thread it covers that thread's writes; those of the steps that a whole warpgroup runs need all threads."""
     if a.shares == WHOLE:
         for share in WHOLE:
-            a.minds[share].proxied |= a.written[share]
+            a.knowledge[share].proxied |= a.written[share]
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,9 +347,9 @@ class NeedsGeneration(Blocked):
 
 @means(m.BarSync)
 def bar_sync(a: Agent, s: m.BarSync) -> Run:
-    bar, knowledge = _bar(a, s, waits=True)
-    if isinstance(bar, NeedsGeneration) and not bar.ready():
-        yield bar
+    need, knowledge = _bar(a, s, waits=True)
+    if not need.ready():
+        yield need
     a.learn(knowledge)
 
 
@@ -362,13 +363,14 @@ def _bar(a: Agent, s: m.BarSync | m.BarArrive, waits: bool) -> tuple[NeedsGenera
     number = a.integer(s.id)
     bar = a.cta.named.setdefault(number, NamedBarrier(id=number))
     need, knowledge = NeedsGeneration(bar, bar.generation), bar.gathered
-    why = bar.arrive(WARPGROUP, s.threads, waits, *a.mine()) if 0 <= number < 16 else "there are 16, from 0"
+    last = SM_90A.named_barriers - 1
+    why = bar.arrive(WARPGROUP, s.threads, waits, *a.mine()) if 0 <= number <= last else f"ids are 0 to {last}"
     if why:
         raise a.fault(NamedBarrierMisuse, bar=number, why=why)
     return need, knowledge
 
 
-# ---- registers -----------------------------------------------------------------------------------------------------------
+# Registers.
 
 
 @means(m.Compute)
@@ -397,7 +399,7 @@ def zero(a: Agent, s: m.Zero) -> None:
     a.registers.write(s.value, np.zeros((ROWS, cols), dtype=np.float32))
 
 
-# ---- results -------------------------------------------------------------------------------------------------------------
+# Results.
 
 
 @means(m.StoreShared)

@@ -17,7 +17,7 @@ class Node:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-# ---- expressions -----------------------------------------------------------------------------------------------------
+# Expressions.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Reduce(Node):
 Expr = Number | Bool | Name | Index | Call | Unary | Binary | Compare | Reduce
 
 
-# ---- programs --------------------------------------------------------------------------------------------------------
+# Programs.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class Program(Node):
     items: tuple[ProgramItem, ...]
 
 
-# ---- schedules -------------------------------------------------------------------------------------------------------
+# Schedules.
 
 
 @dataclass(frozen=True, kw_only=True)

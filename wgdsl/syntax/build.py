@@ -61,7 +61,7 @@ def _has(parts: list, word: str) -> bool:
     return any(isinstance(p, Word) and p.type != "NAME" and p.text == word for p in parts)
 
 
-# ---- files
+# Files.
 
 
 def start(parts):
@@ -83,7 +83,7 @@ def import_file(parts):
     return Part(_span(parts), parts[1].text[1:-1])
 
 
-# ---- programs
+# Programs.
 
 
 def program(parts):
@@ -175,7 +175,7 @@ def target(parts):
     return ast.Index(span=_span(parts), base=base, indices=_nodes(parts))
 
 
-# ---- schedules
+# Schedules.
 
 
 def schedule(parts):
@@ -294,7 +294,7 @@ def turn(parts):
     return ast.TurnStep(span=_span(parts), body=_nodes(parts))
 
 
-# ---- expressions
+# Expressions.
 
 
 def number(parts):

@@ -82,8 +82,6 @@ class _Layout:
             return False
         return (known == 0 and word.type == "EQUAL") or (known == 1 and word.type in ("WHERE", "WHEN"))
 
-    # ---- structure
-
     def _mark(self, node: ast.Node) -> None:
         self.items.add(self.number[_span(node).start])
         if isinstance(node, (ast.Program, ast.Schedule, *_BLOCKS)):
@@ -132,8 +130,6 @@ class _Layout:
         return (
             isinstance(node, _BLOCKS) and first.line == last.line and depth * _INDENT + len(self.text(start, end + 1)) <= _WIDTH
         )
-
-    # ---- spaces
 
     def text(self, start: int, stop: int) -> str:
         return "".join(self.gap(n) * (n > start) + self.shown(n) for n in range(start, stop))

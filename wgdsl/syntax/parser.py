@@ -100,7 +100,7 @@ class _Run:
             self.report(at, before)
         return file
 
-    # ---- which terminal a word is
+    # Which terminal a word is.
 
     def terminal(self, at: int) -> str:
         """A word is a keyword where the grammar takes that keyword, unless a name that begins an item is written so."""
@@ -132,8 +132,6 @@ class _Run:
         use = f"{text}[j] x" if own == "REDUCER" else ""
         self.add(ReservedWord(span=word.span, word=text, use=use))
         return "NAME"
-
-    # ---- problems
 
     def add(self, problem: Problem) -> None:
         """One problem a line, and one open block: others would only follow from it."""
@@ -208,8 +206,6 @@ class _Run:
     def following(self, at: int) -> str:
         """The text of the next word, '' at the end."""
         return self.words[at + 1].text if at + 1 < len(self.words) else ""
-
-    # ---- going on
 
     def recover(self, at: int, problem: Problem) -> int:
         """Leave the broken item: BROKEN stands for it, and the words up to the next item are passed over."""

@@ -32,7 +32,7 @@ def show(node: ast.Node) -> str:
     return _show(node)
 
 
-# ---- expressions
+# Expressions.
 
 
 def _expr(node: ast.Node, level: int = _OR, tight: bool = False) -> str:
@@ -90,7 +90,7 @@ def _clause(word: str, node: ast.Node | None, level: int = _OR) -> str:
     return "" if node is None else f" {word} {_expr(node, level)}"
 
 
-# ---- files, items, steps
+# Files, items, steps.
 
 
 @singledispatch

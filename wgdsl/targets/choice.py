@@ -9,8 +9,9 @@ import re
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import UnknownTarget
+from .sm_90a import SM_90A
 
-TARGETS = ("sm_90a",)
+TARGETS = {t.name: t for t in (SM_90A,)}
 _SPELLING = re.compile(r"(?:sm_?)?(\d{2,3})([af]?)")
 
 
@@ -23,5 +24,5 @@ def resolve(target: str | None) -> str | None:
         return None
     found = _SPELLING.fullmatch(target.strip().lower())
     if found is None:
-        raise WgError(UnknownTarget(target=target, known=TARGETS))
+        raise WgError(UnknownTarget(target=target, known=tuple(TARGETS)))
     return f"sm_{found[1]}{found[2]}"

@@ -1,19 +1,16 @@
-"""Hopper: the limits of one SM and one CTA, and the lookups that placement asks for."""
+"""Hopper: the limits of one SM and one CTA, and the engines that a schedule may name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .registers import launch_registers
-from .swizzle import swizzle_for
-
-__all__ = ["SM_90A", "Target", "launch_registers", "swizzle_for"]
+from .registers import WARPGROUP
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """One architecture. `shared_limit`: bytes that a CTA may ask for; `shared_slack`: how many of them go into aligning
-    the base by hand; `engines`: what a schedule may name."""
+    the base by hand; `threads`: of a CTA, at most."""
 
     name: str
     shared_sm: int
@@ -22,18 +19,12 @@ class Target:
     shared_alignment: int
     shared_slack: int
     named_barriers: int
-    warpgroup: int
     threads: int
     engines: tuple[str, ...]
 
     def __post_init__(self):
         assert self.shared_limit == self.shared_sm - self.shared_reserved
-        assert self.shared_slack == self.shared_alignment and self.threads % self.warpgroup == 0
-
-    @property
-    def shared_usable(self) -> int:
-        """Bytes left for buffers and barriers."""
-        return self.shared_limit - self.shared_slack
+        assert self.shared_slack == self.shared_alignment and self.threads % WARPGROUP == 0
 
 
 SM_90A = Target(
@@ -44,7 +35,6 @@ SM_90A = Target(
     shared_alignment=1024,
     shared_slack=1024,
     named_barriers=16,
-    warpgroup=128,
     threads=1024,
-    engines=("tma", "wgmma", "store"),
+    engines=("wgmma", "tma"),
 )

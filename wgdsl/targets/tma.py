@@ -10,13 +10,12 @@ from .swizzle import SWIZZLES
 
 @dataclass(frozen=True, kw_only=True)
 class TmaLimits:
-    """What a tensor map may say. Strides and alignments in bytes, extents and boxes in elements.
+    """What a tensor map may say. Strides and alignments in bytes, boxes in elements.
 
     store_granule: a store is clipped to the innermost extent in steps of so many bytes (seen on an H200; loads are exact)."""
 
     rank: int
     box: int
-    extent: int
     stride: int
     stride_multiple: int
     global_alignment: int
@@ -33,7 +32,6 @@ class TmaLimits:
 TMA = TmaLimits(
     rank=5,
     box=256,
-    extent=1 << 32,
     stride=1 << 40,
     stride_multiple=16,
     global_alignment=16,

@@ -1,1 +1,1 @@
-"""Beside the compiler: benchmarks, tuning, timelines, the record of GPU runs."""
+"""What the commands do beside compiling: check, format, emit, run, judge results, keep the record of GPU runs."""

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import UnknownSetting
 from ..driver import Journal, guarded
-from ..forms import EMITS, PASSES, text_of
+from ..forms import COMPILED, EMITS, PASSES, text_of
 from ..runtime.kernel import Kernel
-
-BINARY = ("ptx", "cubin", "sass", "report")
 
 
 def emitted(prepared: tuple[Kernel, Journal], what: str) -> str | bytes:
@@ -19,8 +17,8 @@ def emitted(prepared: tuple[Kernel, Journal], what: str) -> str | bytes:
     if what in EMITS:
         with guarded(journal):
             return text_of(EMITS[what], journal.forms[EMITS[what]])
-    if what not in BINARY:
-        raise WgError(UnknownSetting(text=what, known=(*EMITS, *BINARY), why=f"there is no form `{what}` to emit"))
+    if what not in COMPILED:
+        raise WgError(UnknownSetting(text=what, known=(*EMITS, *COMPILED), why=f"there is no form `{what}` to emit"))
     with guarded(journal):
         kernel.build()
         form = getattr(kernel, what)

@@ -10,12 +10,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..program.expr import (
     TRUE,
-    Affine,
     Apply,
     Cmp,
     Const,
@@ -28,6 +26,7 @@ from ..program.expr import (
     const,
     indices_of,
     map_polys,
+    polys_of,
     rewrite,
     substitute_indices,
     walk,
@@ -182,8 +181,7 @@ class _Pass:
         order: list[str] = []
         for e in node.exprs():
             for x in walk(e):
-                polys: Iterable[Poly] = x.access if isinstance(x, Load) else (x.poly,) if isinstance(x, IndexValue | Affine) else ()
-                for p in polys:
+                for p in polys_of(x):
                     order += [s for s in sorted(p.symbols()) if s in (*node.indices, *axes) and s not in order]
         order += [i for i in (*node.indices, *axes) if i not in order]
         names = {s: Poly.of(f"${k}") for k, s in enumerate(order)}

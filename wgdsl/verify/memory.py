@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import SharedLayout, SharedMemory
 from ..roles.model import Barrier, Buffer, Kernel
-from ..targets.mbarrier import MBARRIER
+from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
 
 
@@ -34,14 +34,14 @@ def _total(kernel: Kernel) -> Iterator[SharedMemory]:
 
 
 def _size(b: Barrier) -> int:
-    return MBARRIER.nbytes * b.parts * b.stages
+    return MBARRIER_BYTES * b.parts * b.stages
 
 
 def _layout(kernel: Kernel) -> Iterator[SharedLayout]:
     ranges = [(b, b.offset, b.offset + b.total_bytes) for b in kernel.buffers]
     ranges += [(b, b.offset, b.offset + _size(b)) for b in kernel.barriers]
     for k, (a, low, high) in enumerate(ranges):
-        align = SM_90A.shared_alignment if isinstance(a, Buffer) else MBARRIER.nbytes
+        align = SM_90A.shared_alignment if isinstance(a, Buffer) else MBARRIER_BYTES
         step = a.stride if isinstance(a, Buffer) else align
         if low % align or step % align:
             yield SharedLayout(span=_span(a), what=a.name, why=f"doesn't start on a multiple of {align} bytes")

@@ -71,7 +71,6 @@ class _Walk:
                 self.found["left", n] = problem
         yield from self.found.values()
 
-    # ---- names
     def owner(self, name: str) -> str:
         while (over := self.values[name].over) is not None:
             name = over
@@ -86,7 +85,6 @@ class _Walk:
             self.products.append(s)
         return self.numbers[id(s)]
 
-    # ---- control
     def walk(self, steps: tuple[Step, ...], states: set[State]) -> set[State]:
         for s in steps:
             if not states:
@@ -143,7 +141,6 @@ class _Walk:
         trips = (s.stop - s.start).constant
         return trips is not None and trips <= 1
 
-    # ---- products
     def product(self, s: m.Wgmma, states: set[State]) -> set[State]:
         n = self.number(s)
         used = {s.acc} | ({s.a.value} if isinstance(s.a, m.RegOperand) else set())
@@ -164,7 +161,6 @@ class _Walk:
         flying = frozenset().union(*(x.flying for x in states))
         return sorted(flying - frozenset().union(*(x.done - x.flying for x in states)))
 
-    # ---- registers
     def touches(self, s: Step) -> Iterator[Touch]:
         if isinstance(s, m.Compute):
             for op in s.ops:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import RegisterCount, RegisterNeed, RegisterPool
 from ..roles.model import Kernel, Registers, Role
-from ..targets.registers import WARPGROUP, count_problem, launch_registers
+from ..targets.registers import WARPGROUP, count_problem, launch_registers, pool_problem
 
-CONSTANTS = 24  # addresses, ring positions, coordinates, and row values (measured: HOPPER.md, 1.5)
+CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
 ROW_SHARE = 12  # of these for row values
-SPARE = 8
+SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 
 def register_problems(kernel: Kernel) -> Iterator[Problem]:
@@ -20,7 +20,7 @@ def register_problems(kernel: Kernel) -> Iterator[Problem]:
     wrong = list(_counts(kernel, launch))
     yield from wrong
     groups = kernel.threads // WARPGROUP
-    if not wrong and sum(r.count * counts[r.name] for r in kernel.roles) > launch * groups:
+    if not wrong and pool_problem(counts[r.name] for r in kernel.roles for _ in range(r.count)) is not None:
         shares = tuple((r.name, r.count, counts[r.name]) for r in kernel.roles)
         widest = max(kernel.roles, key=lambda r: counts[r.name])
         yield RegisterPool(span=widest.span, shares=shares, launch=launch, warpgroups=groups)

@@ -1,0 +1,66 @@
+"""Every error that a text, a schedule or a role program can have, rendered: one file for each code, from its failing example.
+
+`test_syntax.py` holds those of WG01xx, `test_run_time.py` those of WG05xx and WG06xx; together they cover the catalogue.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from tests.broken import SHIPPED, right
+from tests.catalogue import both
+from tests.sim.test_shipped import inputs
+from wgdsl.diagnostics.catalogue import all_problems
+from wgdsl.diagnostics.model import WgError
+from wgdsl.diagnostics.render import render_all
+from wgdsl.sim import simulate_unchecked
+from wgdsl.syntax.parser import read
+
+FOLDER = Path(__file__).parent / "__snapshots__"
+STAGES = ("02", "03", "04", "07", "08")  # those whose documentation has examples that run here
+
+
+class TextExtension(SingleFileSnapshotExtension):
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location, index=0) -> str:
+        return str(index)
+
+
+def missing_file() -> None:
+    read(Path("missing.wg"))
+
+
+def endless() -> None:
+    simulate_unchecked(right("pipelined"), *inputs(SHIPPED["pipelined"][2], 70, 600), limit=100)
+
+
+BY_HAND = {"WG0101": missing_file, "WG0817": endless}
+CODES = [c for c in all_problems() if c[2:4] in STAGES and c not in BY_HAND]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_failing_example(code, snapshot):
+    fails, _ = both(all_problems()[code])
+    assert render_all(fails) + "\n" == snapshot(extension_class=TextExtension, name=code)
+
+
+@pytest.mark.parametrize("code", BY_HAND)
+def test_without_an_example(code, snapshot):
+    with pytest.raises(WgError) as caught:
+        BY_HAND[code]()
+    assert render_all(caught.value.problems) + "\n" == snapshot(extension_class=TextExtension, name=code)
+
+
+@pytest.mark.parametrize("code", all_problems())
+def test_every_code_has_a_snapshot(code):
+    assert [f for f in FOLDER.glob("*/*.txt") if code in f.name]
+
+
+def test_no_snapshot_is_left_over():
+    assert {f.stem for f in (FOLDER / "test_snapshots").iterdir()} == {*CODES, *BY_HAND}
