@@ -76,14 +76,6 @@ def test_scores_are_centred_by_one_fma():
 """)  # fmt: skip
 
 
-def test_literal_centring(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wgdsl.emit.compute.CENTRED_SCALE", "literal")
-    check(emit(attention()), """
-// CHECK-NOT: __any_sync
-// CHECK: S[at] = ptx::exp2((S[at] - m[half]) * f);
-""")  # fmt: skip
-
-
 def test_row_values():
     check(emit(attention()), """
 // CHECK: // l = sum(l, S over j) of this lane

@@ -41,6 +41,33 @@ CASES = {
     "an engine of another target": ("attention", SIMPLE, ("K[j] by tma", "K[j] by cp_async"), "WG0418"),
     "output never stored": ("attention", SIMPLE, ("finish O, L via Os", "finish O via Os"), "WG0419"),
     "another target": ("attention", SIMPLE, ("sm_90a", "sm_100a"), "WG0405"),
+    "unknown part": ("attention", FA3, ("fill Qs.0", "fill Qs.2"), "WG0401"),
+    "a line twice": ("attention", SIMPLE, ("stream j descending", "stream j stream j"), "WG0403"),
+    "part never filled": ("attention", FA3, ("once { fill Qs.rest }", ""), "WG0417"),
+    "filled twice": ("attention", SIMPLE, ("fill Ks[j]", "fill Ks[j] fill Ks[j]"), "WG0417"),
+    "one tile filled in every iteration": ("attention", FA3, ("once { fill Qs.rest }", "fill Qs.rest"), "WG0417"),
+    "filled after the loop": ("attention", SIMPLE, ("fill Qs\n", "fill Qs.0\n"), "WG0417"),
+    "await of a staging buffer": ("attention", SIMPLE, ("await Qs", "await Os"), "WG0417"),
+    "ring full": ("gemm", PIPELINED.replace("ring 3", "ring 1"), None, "WG0420"),
+    "no such tile": ("attention", SIMPLE, ("await S[j]", "await S[i]"), "WG0421"),
+    "no tile": ("attention", SIMPLE, ("compute P[j]", "compute P"), "WG0421"),
+    "issued twice": ("attention", SIMPLE, ("await S[j]", "await S[j] issue S[j] = wgmma(Qs, Ks[j])"), "WG0422"),
+    "computed twice": ("attention", SIMPLE, ("compute P[j]", "compute P[j] compute P[j]"), "WG0422"),
+    "computed from nothing": ("attention", SIMPLE, ("await Qs\n    for j {", "await Qs for j { compute P.max[j]"), "WG0411"),
+    "part of a contraction": ("attention", SIMPLE, ("j 128", "j 128, d 64"), "WG0423"),
+    "finished in the loop": (
+        "attention",
+        SIMPLE,
+        ("await O[j]\n    }\n    finish O, L via Os", "await O[j] finish O, L via Os }"),
+        "WG0424",
+    ),
+    "finished by a role without products": (
+        "attention",
+        SIMPLE.replace("finish O, L", "finish O"),
+        ("  load {", "  role last : 1 warpgroup last { finish L }  load {"),
+        "WG0405",
+    ),
+    "computed outside the loop": ("attention", SIMPLE, ("await Qs", "compute P.max[j] await Qs"), "WG0405"),
 }
 
 

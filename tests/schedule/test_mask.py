@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.lowering import SIMPLE, graph, schedule
 from wgdsl.program.expr import Affine, conjuncts
+from wgdsl.program.poly import Poly
 from wgdsl.schedule.lower import _domain
 from wgdsl.schedule.mask import Trip, make_trip
 from wgdsl.schedule.plan import Plan, make_plan
@@ -84,7 +85,7 @@ def test_trip_against_brute_force(key, m, n, w, block, wg):
         return
     at = bound(trip, {**dims, "i.lo": first, "wg": wg})
     count = trip.n.evaluate(at)
-    tiles = [trip.tile_at(p, at) for p in range(count)]
+    tiles = [trip.tile(Poly.of(p)).evaluate(at) for p in range(count)]
     cta = range(first, min(first + rows, m))
     seen = {j for i in cta for j in range(-size, n + size) if visible(plan, i, j, dims)}
     assert all(j // size in tiles for j in seen), "a tile with visible elements isn't visited"

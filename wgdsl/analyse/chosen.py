@@ -29,14 +29,16 @@ class Choices:
 
     def options(self, decls: Iterable[ast.OptionDecl], given: Mapping[str, object]) -> None:
         decls = list(decls)
-        names = [d.name for d in decls]
-        for name in given:
-            if name not in names:
-                self.problems.add(UnknownName(what="option", name=name, near=nearest(name, names), known=tuple(names)))
+        self._refuse_others("option", given, [d.name for d in decls])
         for d in decls:
             with self.problems.collect():
                 self.context.declare(d.name, "option", d.span)
                 self.context.options[d.name] = self._option(d, given)
+
+    def _refuse_others(self, what: str, given: Iterable[str], names: list[str]) -> None:
+        for name in given:
+            if name not in names:
+                self.problems.add(UnknownName(what=what, name=name, near=nearest(name, names), known=tuple(names)))
 
     def _option(self, d: ast.OptionDecl, given: Mapping[str, object]) -> Option:
         if d.choices and all(isinstance(c, ast.Name) for c in d.choices):
@@ -66,10 +68,7 @@ class Choices:
 
     def types(self, decls: Iterable[ast.TypeDecl], given: Mapping[str, str]) -> None:
         decls = list(decls)
-        names = [d.name for d in decls]
-        for name in given:
-            if name not in names:
-                self.problems.add(UnknownName(what="type", name=name, near=nearest(name, names), known=tuple(names)))
+        self._refuse_others("type", given, [d.name for d in decls])
         for d in decls:
             with self.problems.collect():
                 self.context.declare(d.name, "type", d.span)

@@ -24,7 +24,7 @@ from ..diagnostics.analyse import (
 )
 from ..foundation.dtypes import DTYPES, F32, I32, DType
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Cmp, Const, Expr, Load, Scalar, Select, apply, conjunction, indices_of
+from ..program.expr import FALSE, TRUE, Cmp, Const, Expr, Load, Scalar, Select, apply, conjunction, disjunction, indices_of
 from ..program.poly import Poly
 from ..syntax import ast
 from . import logic, values
@@ -171,7 +171,7 @@ class Expressions:
         if left == (FALSE if e.op == "and" else TRUE):
             return truth(left)
         right = self.condition(e.right, env, f"an operand of `{e.op}`")
-        return truth((conjunction if e.op == "and" else logic.disjunction)(left, right))
+        return truth((conjunction if e.op == "and" else disjunction)(left, right))
 
     def _compare(self, e: ast.Compare, env: Env) -> Value:
         for side in e.operands:

@@ -7,7 +7,7 @@ In: values to compare, or predicates to combine.  Out: predicates. A comparison 
 from __future__ import annotations
 
 from ..foundation.source import Span
-from ..program.expr import COMPARE, FALSE, SIGNS, TRUE, Affine, Cmp, Const, Expr, Logic, conjunction
+from ..program.expr import COMPARE, SIGNS, Affine, Cmp, Const, Expr, Logic, conjunction, disjunction
 from ..program.poly import Poly
 from .values import Value, as_real, expect, truth
 
@@ -45,20 +45,6 @@ def _affine(op: str, a: Poly, b: Poly) -> Expr:
     if op == "==":
         return conjunction(nonnegative(a - b), nonnegative(b - a))
     return disjunction(nonnegative(a - b - 1), nonnegative(b - a - 1))
-
-
-def disjunction(*parts: Expr) -> Expr:
-    """`or` of the parts, flattened, without FALSE and duplicates; TRUE if one is."""
-    flat: list[Expr] = []
-    for p in parts:
-        for q in p.args if isinstance(p, Logic) and p.op == "or" else (p,):
-            if q == TRUE:
-                return TRUE
-            if q != FALSE and q not in flat:
-                flat.append(q)
-    if not flat:
-        return FALSE
-    return flat[0] if len(flat) == 1 else Logic(op="or", args=tuple(flat))
 
 
 def negation(e: Expr) -> Expr:

@@ -11,9 +11,7 @@ from .elements import Elements, Rank, Written, float_text
 from .lowering import lowers
 from .writer import bare
 
-# How `(x - r) * c` is computed for x an element, r of its row, c uniform: `fused` or `literal`.
-CENTRED_SCALE = "fused"
-FAR = 1024.0
+FAR = 1024.0  # from where `(x - r) * c` subtracts before it scales: see `_fused`
 
 
 @lowers(Compute)
@@ -42,7 +40,7 @@ def _map(ctx: RoleContext, op: MapOp) -> None:
             _enclosed(ctx, elements, [f"{name}[half] = {text};"], [])
             return
         pattern = _centred(elements, op)
-        if pattern is not None and CENTRED_SCALE == "fused":
+        if pattern is not None:
             _fused(ctx, op, elements, pattern)
             return
         text = bare(elements.text(op.expr, Rank.TILE))

@@ -144,10 +144,10 @@ class RoleContext:
         return name
 
     @contextmanager
-    def block(self, head: str = "", tail: str = "") -> Iterator[None]:
+    def block(self, head: str = "") -> Iterator[None]:
         """A C++ block. Bindings made in it end with it."""
         ints, ranges = self.ints, dict(self.ranges)
-        with self.scope.temporaries() as names, self.out.block(head, tail):
+        with self.scope.temporaries() as names, self.out.block(head):
             self._blocks.append(Block(names, {}))
             yield
             self._blocks.pop()

@@ -427,9 +427,9 @@ class Elements:
         pointer = self.ctx.scope.get("pointer", tensor)
         for rank in (Rank.UNIFORM, Rank.ROW):
             if parts[rank] and rank < level:
-                here, terms = pointer, " + ".join(parts.pop(rank))
+                terms = [pointer, *parts.pop(rank)]
                 key = ("pointer", tensor, access, rank)
-                pointer = self.kept(key, kind, rank, level, f"{here} + {terms}".__str__, f"{tensor}_at")
+                pointer = self.kept(key, kind, rank, level, partial(" + ".join, terms), f"{tensor}_at")
         rest = [t for r in Rank for t in parts.get(r, ())]
         return f"{pointer}[{' + '.join(rest) or '0'}]"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..diagnostics.model import InternalError
 from ..roles.model import Kernel, Step, walk
@@ -11,17 +11,17 @@ from ..roles.model import Kernel, Step, walk
 if TYPE_CHECKING:
     from .context import RoleContext
 
-Lowering = Callable[["RoleContext", "Step"], None]
-LOWERINGS: dict[tuple[type[Step], str], Callable] = {}
+Lowering = Callable[["RoleContext", Any], None]
+LOWERINGS: dict[tuple[type[Step], str], Lowering] = {}
 
 
 def lowers(step: type[Step], target: str = "sm_90a"):
     """Registers the decorated function as the lowering of a step class."""
 
-    def register(fn: Callable) -> Callable:
+    def register(fn: Lowering) -> Lowering:
         key = (step, target)
         if key in LOWERINGS:
-            one, two = (f"{f.__module__}.{f.__name__}" for f in (LOWERINGS[key], fn))
+            one, two = (f"{f.__module__}.{f.__qualname__}" for f in (LOWERINGS[key], fn))
             raise InternalError(f"two lowerings of {step.__name__} for {target}: {one} and {two}")
         LOWERINGS[key] = fn
         return fn

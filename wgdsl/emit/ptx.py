@@ -352,14 +352,6 @@ def widen(dtype: str) -> Function:
     return _convert("from_f16", "float", "f", "cvt.f32.f16 {}, {};", ("h", "unsigned short", "a"))
 
 
-@wrapper
-def pack_e4m3() -> Function:
-    """Two numbers as e4m3, `a` in the low byte; too large ones become the largest finite."""
-    return _convert(
-        "pack_e4m3", "unsigned short", "h", "cvt.rn.satfinite.e4m3x2.f32 {}, {}, {};", ("f", "float", "b"), ("f", "float", "a")
-    )
-
-
 # Maths.
 
 

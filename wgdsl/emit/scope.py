@@ -37,9 +37,6 @@ class Scope:
             raise InternalError(f"the role program uses {kind} {name!r}, which nothing declares")
         return self._given[kind, name]
 
-    def has(self, kind: str, name: str) -> bool:
-        return (kind, name) in self._given
-
     def lasting(self) -> Temporaries:
         """Names that stay taken."""
         return Temporaries(self._taken)

@@ -94,13 +94,13 @@ class Writer:
         self.line("#pragma unroll" + ("" if count is None else f" {count}"))
 
     @contextmanager
-    def block(self, head: str = "", tail: str = "") -> Iterator[None]:
+    def block(self, head: str = "") -> Iterator[None]:
         """`head {` ... `}` with the body one level deeper."""
         self.line(f"{head} {{" if head else "{")
         self.depth += 1
         yield
         self.depth -= 1
-        self.line("}" + tail)
+        self.line("}")
 
     def loop(self, head: str, body: list[str], unroll: bool = True) -> None:
         """A loop with a short body; braces only where they are needed."""

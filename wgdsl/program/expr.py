@@ -181,16 +181,25 @@ def apply(fn: str, *args: Expr) -> Apply:
 
 def conjunction(*parts: Expr) -> Expr:
     """`and` of the parts, flattened, without TRUE and duplicates; FALSE if one is."""
+    return _joined("and", parts, TRUE, FALSE)
+
+
+def disjunction(*parts: Expr) -> Expr:
+    """`or` of the parts, flattened, without FALSE and duplicates; TRUE if one is."""
+    return _joined("or", parts, FALSE, TRUE)
+
+
+def _joined(op: str, parts: tuple[Expr, ...], neutral: Expr, decisive: Expr) -> Expr:
     flat: list[Expr] = []
     for p in parts:
-        for q in p.args if isinstance(p, Logic) and p.op == "and" else (p,):
-            if q == FALSE:
-                return FALSE
-            if q != TRUE and q not in flat:
+        for q in p.args if isinstance(p, Logic) and p.op == op else (p,):
+            if q == decisive:
+                return decisive
+            if q != neutral and q not in flat:
                 flat.append(q)
     if not flat:
-        return TRUE
-    return flat[0] if len(flat) == 1 else Logic(op="and", args=tuple(flat))
+        return neutral
+    return flat[0] if len(flat) == 1 else Logic(op=op, args=tuple(flat))
 
 
 def conjuncts(e: Expr) -> tuple[Expr, ...]:

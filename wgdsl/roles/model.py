@@ -204,15 +204,11 @@ class Step:
 
     def blocks(self) -> tuple[tuple[Step, ...], ...]:
         """Nested step lists."""
-        out = []
-        for f in fields(self):
-            v = getattr(self, f.name)
-            if isinstance(v, tuple) and (not v or isinstance(v[0], Step)) and f.metadata.get("region"):
-                out.append(v)
-        return tuple(out)
+        return tuple(getattr(self, f.name) for f in fields(self) if f.metadata.get("region"))
 
 
 def region():
+    """A field that holds nested steps."""
     return field(default=(), metadata={"region": True})
 
 
@@ -307,6 +303,8 @@ class Arrive(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Advance(Step):
+    """Move this role's position in the ring to the next stage."""
+
     ring: str
 
 
@@ -557,8 +555,7 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorArg:
-    """A global tensor: shape in elements (Polys of dims), dtype, whether it is written. `axis_alignment`: for each axis the
-    number of elements its stride must be a multiple of (1: anything), where a tensor map needs it; 0: must be 1."""
+    """A global tensor: shape in elements (Polys of dims), dtype, whether it is written."""
 
     name: str
     dtype: DType

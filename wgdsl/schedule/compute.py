@@ -131,6 +131,7 @@ class Computer:
     def correction_name(self, s: State) -> str:
         """One row value for each distinct correction."""
         distinct = list(dict.fromkeys(t.correction for t in self.streamed.states if t.correction is not None))
+        assert s.correction is not None
         k = distinct.index(s.correction)
         return f"{display(self.streamed, s.references[0])}.corr{k or ''}"
 
@@ -189,7 +190,6 @@ class _Ops:
     def map(self, dst: str, e: Expr) -> MapOp:
         return MapOp(dst=dst, expr=e, rows=self.rows, cols=self.cols)
 
-    # ---- reading
     def read(self, e: Expr) -> Expr:
         def one(x: Expr) -> Expr | None:
             if not isinstance(x, Load):
@@ -207,7 +207,6 @@ class _Ops:
 
         return rewrite(e, one)
 
-    # ---- writing
     def node(self, name: str) -> None:
         state = self.streamed.state(name)
         if state is not None:

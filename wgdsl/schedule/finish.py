@@ -36,8 +36,9 @@ from ..roles.model import (
     WaitStore,
 )
 from ..syntax import ast
+from ..targets.registers import WARPGROUP
 from .place import Placed, name_of
-from .sync import THREADS, RoleSync
+from .sync import RoleSync
 
 
 class MathSync(RoleSync):
@@ -83,7 +84,6 @@ class MathSync(RoleSync):
             return None
         return CompleteOp(value=self.computer.state_value(state), op=state.node.op)
 
-    # ---- one output
     def one(self, o: Output, staged: Placed | None, s: ast.FinishStep) -> None:
         rows, cols = self.output_axes(o, s)
         value = self.final(o)
@@ -140,13 +140,12 @@ class MathSync(RoleSync):
         other = const(0.0) if o.otherwise is None else rewrite(o.otherwise, one)
         return Select(cond=domain, then=value, other=other)
 
-    # ---- stores
     @property
     def local(self) -> Poly:
-        return Poly.of("wg") + self.placement.local_barriers[self.role.name]
+        return Poly.of("wg") + self.ids.local[self.role.name]
 
     def group_sync(self, note: str) -> BarSync:
-        return BarSync(id=self.local, threads=THREADS, note=note)
+        return BarSync(id=self.local, threads=WARPGROUP, note=note)
 
     def store(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
         b = p.buffer

@@ -17,13 +17,13 @@ from ..program.streamed import Streamed
 from ..roles import model as roles
 from ..roles.model import Grid, GridAxis, Kernel, Param, Registers, Role, RoleProgram, Step, TensorArg
 from ..syntax import ast
-from ..targets.registers import launch_registers
+from ..targets.registers import WARPGROUP, launch_registers
 from .finish import MathSync
 from .load import LoadSync
 from .mask import Trip, make_trip
 from .place import Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
-from .sync import THREADS, Ids, RoleSync, deal_ids
+from .sync import Ids, RoleSync, deal_ids
 
 
 def stream_axis(schedule: ast.Schedule) -> tuple[str, Span | None]:
@@ -40,7 +40,6 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     placement = place(plan)
     trip = make_trip(plan, _domain(streamed))
     ids = deal_ids(plan)
-    placement.local_barriers = ids.local
     synced = [_sync(plan, placement, trip, r, ids) for r in plan.roles]
     steps = [s.steps() for s in synced]
     kernel = _kernel(plan, placement, ids, synced, steps)
@@ -70,12 +69,12 @@ def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids
     return (LoadSync if kinds and all(kinds) else MathSync)(plan, placement, trip, role, ids)
 
 
-# ---- the kernel ------------------------------------------------------------------------------------------------------
+# The kernel.
 
 
 def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]) -> Kernel:
     graph = plan.graph
-    threads = THREADS * sum(r.count for r in plan.roles)
+    threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
     tensors = _tensors(plan, placement, every)
     return Kernel(

@@ -7,7 +7,6 @@ predicates alone; any other predicate is partial everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..program.expr import Affine, Expr, conjuncts
@@ -54,10 +53,6 @@ class Trip:
 
     def tile(self, position: Poly) -> Poly:
         return self.hi - 1 - position if self.descending else self.lo + position
-
-    def tile_at(self, position: int, values: Mapping[str, int]) -> int:
-        """The tile of a position, at given numbers."""
-        return self.tile(Poly.of(position)).evaluate(values)
 
 
 @dataclass(frozen=True)

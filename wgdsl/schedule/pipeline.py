@@ -146,12 +146,10 @@ class _Parts:
         n = self.trip.n
         if self.high > self.low:
             j = Poly.of(-self.high)
-            yield self.copy("prologue", j, [i for i in self.items if i.offset in (None, self.high)], self.all_masks(0))
+            yield self.copy("prologue", j, [i for i in self.items if i.offset in (None, self.high)], self.all_masks)
         yield from self.steady()
         if self.high > self.low:
-            yield self.copy(
-                "drain", n - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks(None)
-            )
+            yield self.copy("drain", n - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks)
 
     def copy(self, kind: str, j: Poly, items: list[Item], masks: tuple[Partial, ...], **kw) -> Copy:
         first = kind == "prologue"
@@ -168,7 +166,8 @@ class _Parts:
             raise WgError(NotYetSupported(span=self.items[0].step.span, what="`compute` steps at different offsets"))
         return found.pop() if found else None
 
-    def all_masks(self, position: int | None) -> tuple[Partial, ...]:
+    @property
+    def all_masks(self) -> tuple[Partial, ...]:
         return self.trip.partials if self.masked else ()
 
     def steady(self) -> Iterator[Copy]:

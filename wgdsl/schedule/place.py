@@ -6,7 +6,7 @@ maps, and for each home the coordinates of its copies. Registers are placed wher
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import CantShare, NoHome, NotFilled, NotYetSupported, TileShape, UnknownName
@@ -15,10 +15,13 @@ from ..program.graph import Input, Output
 from ..program.poly import Poly, floordiv
 from ..roles.model import Barrier, Buffer, MapDim, Ring, TensorMap
 from ..syntax import ast
+from ..targets.descriptor import CORE_ROWS
+from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.swizzle import swizzle_for
+from ..targets.tma import TMA
 from .plan import Home, Plan, RolePlan, steps_of
 
-ALIGN = 1024  # every tile starts on a swizzle atom
+ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 WARPS = 4  # of a warpgroup
 
 
@@ -67,7 +70,6 @@ class Placement:
     barriers: dict[str, Barrier]
     ring_of: dict[str, str]
     shared_bytes: int = 0
-    local_barriers: dict[str, int] = field(default_factory=dict)
 
     def per_part(self, ring: str) -> bool:
         """Whether each part of the ring has its own barrier."""
@@ -98,10 +100,10 @@ class _Placer:
         placed = {n: replace(p, buffer=replace(p.buffer, ring=ring_of[n])) for n, p in placed.items()}
         placed, end = self.offsets(placed)
         rings, barriers = self.rings(placed, end)
-        last = max((b.offset + 8 * b.parts * b.stages for b in barriers.values()), default=end)
+        last = max((b.offset + MBARRIER_BYTES * b.parts * b.stages for b in barriers.values()), default=end)
         return Placement(placed=placed, rings=rings, barriers=barriers, ring_of=ring_of, shared_bytes=last)
 
-    # ---- who fills, who reads
+    # Who fills, who reads.
     def find_fills(self) -> list[Fill]:
         found: dict[tuple[str, ...], Fill] = {}
         for role in self.plan.roles:
@@ -163,7 +165,6 @@ class _Placer:
                 cure = "give them one depth, or fill them one by one"
                 raise WgError(NotFilled(span=self.plan.homes[f.ring].span, name=f.ring, why=why, cure=cure))
 
-    # ---- one home
     def placed(self, home: Home) -> Placed:
         plan = self.plan
         tensor = self.tensor(home.tensor)
@@ -232,16 +233,12 @@ class _Placer:
         return out
 
     def shape(self, home: Home, rows: int, cols: int, nbytes: int, rows_index: str, cols_index: str) -> None:
+        row, count = f"the bytes of a row of `{home.name}`", f"the row count of a part of `{home.name}`"
+        granule = f"TMA moves multiples of {TMA.stride_multiple}"
         checks = (
-            (
-                cols * nbytes % 16,
-                f"the bytes of a row of `{home.name}`",
-                cols * nbytes,
-                "TMA moves multiples of 16",
-                cols_index,
-            ),
-            (rows > 256, f"the row count of a part of `{home.name}`", rows, "a TMA box side is at most 256", rows_index),
-            (rows % 8, f"the row count of a part of `{home.name}`", rows, "a swizzled tile has a multiple of 8", rows_index),
+            (cols * nbytes % TMA.stride_multiple, row, cols * nbytes, granule, cols_index),
+            (rows > TMA.box, count, rows, f"a TMA box side is at most {TMA.box}", rows_index),
+            (rows % CORE_ROWS, count, rows, f"a swizzled tile has a multiple of {CORE_ROWS}", rows_index),
         )
         for wrong, what, value, rule, index in checks:
             if wrong:
@@ -263,11 +260,10 @@ class _Placer:
             if k not in (rows_axis, cols_axis):
                 dims.append(MapDim(axis=k, extent=shape[k]))
                 box.append(1)
-        if len(dims) > 5:
+        if len(dims) > TMA.rank:
             raise WgError(NotYetSupported(span=home.span, what=f"a tensor map of {len(dims)} dimensions for `{home.tensor}`"))
         return TensorMap(name=home.name, tensor=home.tensor, dtype=b.dtype, dims=tuple(dims), box=tuple(box), swizzle=b.swizzle)
 
-    # ---- memory
     def offsets(self, placed: dict[str, Placed]) -> tuple[dict[str, Placed], int]:
         at, out = 0, {}
         for name, p in placed.items():
@@ -298,7 +294,6 @@ class _Placer:
         stride = other.buffer.stride
         return replace(p, buffer=replace(p.buffer, offset=other.buffer.offset, part_stride=stride))
 
-    # ---- rings and barriers
     def rings(self, placed: dict[str, Placed], at: int) -> tuple[dict[str, Ring], dict[str, Barrier]]:
         rings: dict[str, Ring] = {}
         barriers: dict[str, Barrier] = {}
@@ -308,12 +303,12 @@ class _Placer:
             parts = first.buffer.parts if not streamed and len(f.homes) == 1 else 1
             full = Barrier(name=f"{f.ring}.full", ring=f.ring, count=1, parts=parts, stages=first.home.stages, offset=at)
             barriers[full.name] = full
-            at += 8 * parts * full.stages
+            at += MBARRIER_BYTES * parts * full.stages
             empty = None
             if streamed or self.plan.persistent:
                 empty = replace(full, name=f"{f.ring}.empty", count=self.releases(f, placed, parts), offset=at)
                 barriers[empty.name] = empty
-                at += 8 * parts * full.stages
+                at += MBARRIER_BYTES * parts * full.stages
             rings[f.ring] = Ring(
                 name=f.ring,
                 stages=first.home.stages,

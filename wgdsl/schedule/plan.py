@@ -32,9 +32,10 @@ from ..program.poly import Poly
 from ..program.streamed import Streamed
 from ..roles.model import Axis
 from ..syntax import ast
+from ..targets.choice import TARGETS
+from ..targets.wgmma import M
 
-ENGINES = {"sm_90a": ("wgmma", "tma")}
-ROWS = 64  # rows of one wgmma
+ROWS = M  # of one product of a warpgroup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +115,6 @@ class Plan:
             return Axis(index=index, origin=self.origin(index) + Poly.of("wg") * share, count=share)
         return Axis(index=index, origin=self.origin(index), count=count)
 
-    def item_values(self) -> dict[str, Poly]:
-        """Substitution of grid indices of tile 1 by themselves and of tiled ones by nothing: kept for readability."""
-        return {i: self.origin(i) for i in self.grid if self.tiles.get(i, 1) == 1}
-
 
 def make_plan(streamed: Streamed, schedule: ast.Schedule) -> Plan:
     """Resolve the declarations. Raises WgError (WG04xx)."""
@@ -134,12 +131,12 @@ class _Planner:
         return [i for i in self.schedule.items if isinstance(i, kind)]
 
     def plan(self) -> Plan:
-        if self.schedule.target not in ENGINES:
+        if self.schedule.target not in TARGETS:
             raise WgError(
                 NotYetSupported(
                     span=self.schedule.span,
                     what=f"target `{self.schedule.target}`",
-                    cure="targets: " + ", ".join(ENGINES),
+                    cure="targets: " + ", ".join(TARGETS),
                 )
             )
         tiles = self.tiles()
@@ -147,6 +144,7 @@ class _Planner:
         for fuse in self.of(ast.FuseDecl):
             self.problems.append(NotYetSupported(span=fuse.span, what="`fuse`", cure="keep the indices as grid axes"))
         self.stop()
+        assert stream is not None and grid is not None, "a missing line is a problem"
         self.grid_features(grid)
         roles = self.roles()
         plan = Plan(
@@ -261,7 +259,6 @@ class _Planner:
             first += count
         return tuple(out)
 
-    # ---- homes
     def homes(self, tiles: dict[str, int], axis: str) -> dict[str, Home]:
         out: dict[str, Home] = {}
         for d in self.of(ast.HomeDecl):
@@ -275,7 +272,7 @@ class _Planner:
                 if d.engine in ("cp_async",):
                     self.problems.append(
                         WrongTarget(
-                            span=d.span, engine=d.engine, target=self.schedule.target, has=ENGINES[self.schedule.target]
+                            span=d.span, engine=d.engine, target=self.schedule.target, has=TARGETS[self.schedule.target].engines
                         )
                     )
                 else:
@@ -330,7 +327,6 @@ class _Planner:
         }
         return found.pop() if len(found) == 1 else None
 
-    # ---- the whole
     def check(self, plan: Plan, stream: ast.StreamDecl, grid: ast.GridDecl) -> None:
         if plan.axis in plan.grid:
             self.problems.append(NotYetSupported(span=grid.span, what="a grid over the streamed axis (a split of it)"))

@@ -63,6 +63,7 @@ from ..roles.model import (
     Zero,
 )
 from ..syntax import ast
+from ..targets.registers import WARPGROUP
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
 from .compute import Computer, assign, display, resolve
 from .mask import Partial, Trip
@@ -70,8 +71,7 @@ from .pipeline import Copy, Expansion, Item, ast_text, expand
 from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
 
-THREADS = 128  # of a warpgroup
-TURN_THREADS = 256  # one warpgroup hands over, one takes
+TURN_THREADS = 2 * WARPGROUP  # one warpgroup hands over, one takes
 
 
 @dataclass
@@ -101,7 +101,6 @@ class State:
     computed: dict[str, int] = field(default_factory=dict)  # node -> tile
     packed: dict[str, int] = field(default_factory=dict)
     scaled_to: int | None = None  # tile of the last compute that moved the states
-    corrections: int = 0  # computes since, with a correction each
 
     def shift(self) -> State:
         """The same knowledge, seen from the next iteration."""
@@ -118,7 +117,6 @@ class State:
             computed={a: t - 1 for a, t in self.computed.items()},
             packed={a: t - 1 for a, t in self.packed.items()},
             scaled_to=back(self.scaled_to),
-            corrections=self.corrections,
         )
 
     def in_flight(self, axis: str) -> str:
@@ -165,7 +163,7 @@ class RoleSync:
         self.roundings: list[str] = []
         self.collect()
 
-    # ---- what the role does, read off its list
+    # What the role does, read off its list.
     def collect(self) -> None:
         self.computes: list[ast.ComputeStep] = []
         issued: dict[str, Span | None] = {}
@@ -197,7 +195,6 @@ class RoleSync:
         for s in steps:
             self.out.append(replace(s, span=self.span) if s.span is None else s)
 
-    # ---- products
     def product(self, s: ast.IssueStep) -> Product:
         target = name_of(s.target)
         name = resolve(self.streamed, target)
@@ -295,7 +292,6 @@ class RoleSync:
             rule = f"wgmma of {dtype} takes k in steps of {step}"
             raise WgError(TileShape(span=s.span, what="k of this product", value=k, rule=rule, index=axis))
 
-    # ---- the role
     def steps(self) -> tuple[Step, ...]:
         """All steps of the role, the item loop included."""
         body = self.item()
@@ -340,7 +336,6 @@ class RoleSync:
     def end_item(self) -> None:
         """Releases of buffers that are filled once an item."""
 
-    # ---- the loop
     def loop(self, loop: ast.ForStep) -> None:
         expansion = expand(loop, self.trip, self.masked)
         self.before_loop(expansion)
@@ -449,7 +444,6 @@ class RoleSync:
         body, self.out = tuple(self.out), outer
         self.emit(If(cond=Affine(poly=copy.start - copy.j), then=body))
 
-    # ---- turns
     taking: int | None = None
 
     def take_turn(self) -> None:
@@ -464,7 +458,6 @@ class RoleSync:
         first, count = self.ids.first(self.role.name, turn), self.role.count
         self.emit(BarArrive(id=mod(Poly.of("wg") + 1, count) + first, threads=TURN_THREADS, note="the next one's turn"))
 
-    # ---- steps
     def step(self, item: Item, copy: Copy | None) -> None:
         s = item.step
         position = None if copy is None or item.offset is None else copy.j + item.offset
@@ -582,7 +575,7 @@ class RoleSync:
         if accumulates and self.state.scaled_to is not None:
             self.state.reference[p.value] = self.state.scaled_to if p.a_value is None else rel
 
-    # ---- elements that no row may see: 0 * NaN is NaN in a tensor core
+    # Elements that no row may see: 0 * NaN is NaN in a tensor core.
     def cleared_homes(self, p: Product) -> list[str]:
         """Operand tiles of an accumulating product whose rows run along the streamed axis; their partner is 0 outside."""
         homes = [h for h in (p.a, p.b) if h is not None and p.a is None]
@@ -641,9 +634,9 @@ class RoleSync:
             )
             writes = (rows, FenceAsync(span=self.span))
             if self.role.count == 1:
-                self.emit(*writes, BarSync(id=self.ids.whole(self.role.name), threads=THREADS, note="cleared"))
+                self.emit(*writes, BarSync(id=self.ids.whole(self.role.name), threads=WARPGROUP, note="cleared"))
             else:
-                whole = THREADS * self.role.count
+                whole = WARPGROUP * self.role.count
                 self.emit(If(cond=Affine(poly=-Poly.of("wg")), then=writes))
                 self.emit(BarSync(id=self.ids.whole(self.role.name), threads=whole, note="cleared"))
             body, self.out = tuple(self.out), outer
@@ -753,8 +746,7 @@ class RoleSync:
                     raise WgError(NeverComputed(span=s.span, name=tile, step=ast_text(s), verb="issue"))
         tile = self.trip.tile(position)
         rows, cols = self.axes(tile, s)
-        first = position.constant == 0 and step == 0 and self.static_first()
-        first = first or (position.constant == 0 and self.static_first())
+        first = position.constant == 0 and self.static_first()
         ops = self.computer.ops(names, self.assignment.after(step), rows, cols, tuple(m.predicate for m in masks), first)
         self.emit(Compute(ops=tuple(ops), note=ast_text(s)))
         for n in names:
@@ -762,7 +754,6 @@ class RoleSync:
         moves = [n for n in names for t in self.streamed.states if n in t.references]
         if moves:
             self.state.scaled_to = rel
-            self.state.corrections = 0 if first else self.state.corrections + 1
 
     def exprs(self, name: str) -> tuple[Expr, ...]:
         node = self.streamed.tile_node(name)

@@ -81,7 +81,6 @@ class _Pass:
     replaced: dict[str, tuple[tuple[str, ...], Expr]] = field(default_factory=dict)
     shared: dict[tuple, tuple[str, list[str]]] = field(default_factory=dict)
 
-    # ---- the walk
     def visit(self, node: Node) -> None:
         if isinstance(node, Input):
             return self.keep(node)
@@ -134,7 +133,7 @@ class _Pass:
             return [], parts
         return [f for f in parts if leaves(f)], [f for f in parts if not leaves(f)]
 
-    # ---- reading through replaced names
+    # Reading through replaced names.
     def read(self, e: Expr) -> Expr:
         e = rewrite(e, self.open)
         e = simplify(rewrite(e, self.unguard))
@@ -190,7 +189,7 @@ class _Pass:
         op = (node.op, tuple(str(names[a]) for a in axes)) if isinstance(node, Reduce) else ()
         return (node.kind, op, texts, extents, node.dtype, len(node.indices)), order
 
-    # ---- guards that restate the rule of empty reductions
+    # Guards that restate the rule of empty reductions.
     def unguard(self, e: Expr) -> Expr | None:
         guarded = self.guard_of(e)
         if guarded is None:

@@ -78,7 +78,6 @@ class _Stream:
 
         return rewrite(e, one)
 
-    # ---- states
     def state(self, node: Reduce) -> State:
         body = self.expand(node.body)
         used = tuple(n for n in self.states if any(x.tensor == n for x in loads(body)))
@@ -153,7 +152,6 @@ class _Stream:
             total = apply("add", total, term)
         return simplify(total)
 
-    # ---- the whole
     def result(self) -> Streamed:
         guarded = frozenset(
             r
