@@ -1,17 +1,15 @@
-"""`wgdsl.compile`: what it finds, what it fixes, how long it takes."""
+"""`wgdsl.compile`: what it finds, and what it fixes."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 import wgdsl
-from wgdsl.driver import Settings, prepare
 from wgdsl.foundation.resources import resource
 
 ATTENTION = resource("examples", "attention", "attention.wg")
@@ -71,20 +69,7 @@ def test_several_programs_need_a_name():
     assert wgdsl.compile(text, program="gemm", build=False).graph.name == "gemm"
 
 
-@pytest.mark.parametrize("schedule", ["simple", "fa3"])
-@pytest.mark.parametrize("d", [64, 128])
-def test_from_text_to_cuda_in_time(schedule, d):
-    settings = Settings(dims={"D": d, "E": d}, options={"causal": True})
-    prepare(ATTENTION, schedule=schedule, settings=settings)
-    start = time.perf_counter()
-    prepare(ATTENTION, schedule=schedule, settings=Settings(dims={"D": d, "E": d}, types={"T": "bf16"}))
-    assert time.perf_counter() - start < 0.6, "0.3 s on a machine that does nothing else"
-
-
-def test_import_is_quick():
-    code = "import time; t = time.perf_counter(); import wgdsl; print(time.perf_counter() - t)"
-    seconds = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout) for _ in range(3))
-    assert seconds < 0.3
+def test_what_an_import_leaves_for_later():
     late = ("networkx", "cuda", "torch", "numpy", "lark")
     code = f"import sys, wgdsl; wgdsl.compile; print([m for m in {late} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""What no row of a tile may see never counts, NaN and infinity included (case: keys past the mask inside a visited tile)."""
+"""Keys past the mask, inside a tile that is visited, never count: NaN and infinity neither."""
 
 from __future__ import annotations
 

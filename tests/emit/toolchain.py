@@ -1,18 +1,14 @@
-"""A scratch compiler for these tests: NVRTC to a cubin, its log, and the SASS."""
+"""What NVRTC and the assembler make of a text: the log, and counts over the SASS."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 
-import nvidia
-
-OPTIONS = ("--gpu-architecture=sm_90a", "--std=c++17", "-default-device", "--ptxas-options=-v")
+from wgdsl.runtime import nvrtc
+from wgdsl.runtime.sass import disassemble
 
 
 @dataclass(frozen=True)
@@ -26,11 +22,7 @@ class Compiled:
 
     @cached_property
     def sass(self) -> str:
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as f:
-            f.write(self.cubin)
-            f.flush()
-            tool = next(t for root in nvidia.__path__ if (t := Path(root) / "cu13" / "bin" / "nvdisasm").exists())
-            return subprocess.run([tool, "-c", f.name], check=True, capture_output=True, text=True).stdout
+        return disassemble(self.cubin)
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -60,22 +52,5 @@ class Compiled:
 
 @cache
 def compile_text(text: str) -> Compiled:
-    from cuda.bindings import nvrtc
-
-    def value(result):
-        code, *rest = result
-        assert int(code) == 0, code
-        return rest[0] if rest else None
-
-    program = value(nvrtc.nvrtcCreateProgram(text.encode("ascii"), b"kernel.cu", 0, [], []))
-    options = [o.encode() for o in OPTIONS]
-    (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    size = value(nvrtc.nvrtcGetProgramLogSize(program))
-    log = b" " * size
-    value(nvrtc.nvrtcGetProgramLog(program, log))
-    log = log.decode().strip("\0 \n")
-    assert int(code) == 0, f"{log}\n{text}"
-    size = value(nvrtc.nvrtcGetCUBINSize(program))
-    cubin = b" " * size
-    value(nvrtc.nvrtcGetCUBIN(program, cubin))
-    return Compiled(cubin, log)
+    made = nvrtc.compile(text, "sm_90a")
+    return Compiled(made.cubin, made.log)

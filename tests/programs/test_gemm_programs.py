@@ -59,6 +59,24 @@ PROGRAMS = {
         program("Acc[i,n]", "out D: f32[M, N]", rest="D[i,n] = Acc[i,n] * 2.0"),
         edit(NARROW, ("finish C via", "finish C, D via")),
     ),
+    "two staged results": (
+        program("relu(Acc[i,n])", "out D: T[M, N]", rest="D[i,n] = Acc[i,n] * 2.0"),
+        edit(
+            PIPELINED,
+            ("n 256", "n 64"),
+            ("finish C via Cs", "finish C, D via Cs, Ds"),
+            ("load {", "smem Ds = D[i, n] by tma\nload {"),
+        ),
+    ),
+    "results in two steps": (
+        program("relu(Acc[i,n])", "out D: T[M, N]", rest="D[i,n] = Acc[i,n] * 2.0"),
+        edit(
+            PIPELINED,
+            ("n 256", "n 64"),
+            ("finish C via Cs", "finish C via Cs\nfinish D via Ds"),
+            ("load {", "smem Ds = D[i, n] by tma\nload {"),
+        ),
+    ),
     "distances": (
         program("sqrt(max(a[i] + w[n] - 2.0 * Acc[i,n], 0.0))", "in a: f32[M]\nin w: f32[N]", out="f32"),
         DIRECT,

@@ -59,3 +59,21 @@ def test_schedule(name, causal, device):
     for m, n in ((1, 1), (200, 300), (300, 200), (130, 0)):
         sizes = {"B": 2, "H": 2, "G": 1, "M": m, "N": n, "D": d, "E": e}
         assert wrong(kernel, inputs(ATTENTION, sizes), device) == [], (m, n)
+
+
+ALL_IN_TURN = edit(
+    SIMPLE,
+    ("for j {\nissue S", "for j {\nin turn {\nissue S"),
+    ("issue O += wgmma(P[j], Vs[j])\n", "issue O += wgmma(P[j], Vs[j])\n}\n"),
+)
+TWICE = edit(SIMPLE, ("finish O, L via Os", "finish O via Os\nfinish L"))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("schedule", [ALL_IN_TURN, TWICE], ids=["everything in one turn", "finish in two steps"])
+def test_turns_and_finish(schedule, device):
+    options = {"causal": True}
+    kernel = compile(ATTENTION, schedule=schedule, dims={"D": 64, "E": 64}, types={"T": "bf16"}, options=options, build=False)
+    for m, n in ((300, 257), (200, 300), (130, 0)):
+        sizes = {"B": 1, "H": 2, "G": 1, "M": m, "N": n, "D": 64, "E": 64}
+        assert wrong(kernel, inputs(ATTENTION, sizes), device) == [], (m, n)

@@ -1,4 +1,4 @@
-"""Attention of `wgdsl.reference` against loops over what is visible (public bug reports B01, B02, B07, B08, B18, B20)."""
+"""Attention of `wgdsl.reference` against loops over what is visible."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_nan_query_spoils_its_row_and_no_other():
 
 
 def test_a_row_of_minus_infinity_counts_as_empty():
-    """Rule A4: every score -inf."""
+    """Every score is -inf."""
     arrays = random_inputs(FULL, dims(3, 4), seed=7)
     arrays["K"][..., 0] = -np.inf
     arrays["Q"][..., 0] = 1.0

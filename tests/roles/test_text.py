@@ -211,10 +211,9 @@ def step_variants(steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple[Step, ..
 
 def named_variants(s: Step) -> Iterator[tuple[str, Step]]:
     for f in fields(s):
-        for choices in (NAMED.get(f.name, ()),):
-            for other in choices:
-                if getattr(s, f.name) != other:
-                    yield f"{type(s).__name__}.{f.name}", replace(s, **{f.name: other})
+        for other in NAMED.get(f.name, ()):
+            if getattr(s, f.name) != other:
+                yield f"{type(s).__name__}.{f.name}", replace(s, **{f.name: other})
         v = getattr(s, f.name)
         if isinstance(v, Expr | Axis) or f.name in TEXT_ONLY:
             continue

@@ -97,6 +97,12 @@ def test_a_broken_rule_comes_alone():
     assert p.title() == "there is no map `X`" and p.span is not None and p.span.line == 10
 
 
+def test_a_box_that_the_engine_lacks():
+    k = gemm().kernels[0]
+    tall = (replace(k.maps[0], box=(64, 512)), *k.maps[1:])
+    assert "map `A`: a box extent outside 1 .. 256: (64, 512)" in [p.title() for p in problems(with_kernel(gemm(), maps=tall))]
+
+
 # Bytes.
 
 

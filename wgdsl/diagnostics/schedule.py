@@ -2,7 +2,8 @@
 
 Each `doc` is the rule, then lines of a shipped schedule as they stand there, and others in their place: under `works:` and
 `fails:`, whichever the shipped ones are. Tests lower both. A comment `# with dims D=64, E=128` in an example gives what the
-caller fixes."""
+caller fixes.
+"""
 
 from __future__ import annotations
 
@@ -400,13 +401,17 @@ works:
     index: str
     tile: int
     warpgroups: int
+    split: bool = True
 
     def title(self) -> str:
+        if not self.split and self.warpgroups > 1:
+            return f"{self.warpgroups} warpgroups would multiply the same rows of `{self.index}`"
         owners = "1 warpgroup owns" if self.warpgroups == 1 else f"{self.warpgroups} warpgroups own"
         return f"{owners} {self.tile} rows of `{self.index}`, which must be 64 each"
 
     def help(self) -> str:
-        return f"`tile {self.index} {64 * self.warpgroups}`"
+        share = "" if self.split or self.warpgroups == 1 else f"`split {self.index}` at the role, and "
+        return f"{share}`tile {self.index} {64 * self.warpgroups}`"
 
 
 @dataclass(frozen=True, kw_only=True)

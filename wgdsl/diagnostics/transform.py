@@ -1,7 +1,8 @@
 """WG03xx: a program that can't be brought into streamed form.
 
 Each `doc` is the rule, then under `fails:` and `works:` a program with the lines of its schedule that matter, or such lines of
-a shipped schedule; tests stream both."""
+a shipped schedule; tests stream both.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """WG07xx: a role program whose structure can't be right, whatever its inputs. Found before anything is emitted.
 
-Each `doc` is the rule, then under `fails:` and `works:` lines of a shipped schedule or of its role program; tests check both."""
+Each `doc` is the rule, then under `fails:` and `works:` lines of a shipped schedule or of its role program; tests check both.
+"""
 
 from __future__ import annotations
 

@@ -44,6 +44,11 @@ from .sync import RoleSync
 class MathSync(RoleSync):
     """A role that multiplies and computes."""
 
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.completed: set[str] = set()  # states whose lanes have been combined
+        self.stored: set[str] = set()  # outputs
+
     def finish(self, s: ast.FinishStep) -> None:
         if not self.products:
             cure = "`finish` in the role that multiplies"
@@ -56,6 +61,7 @@ class MathSync(RoleSync):
         staged = self.staged(s, outputs)
         states = {x.tensor for o in outputs for x in loads(o.value)}
         ops: list[Op] = [c for n in self.streamed.order if n in states and (c := self.complete(n)) is not None]
+        self.completed |= states
         if ops:
             self.emit(Compute(ops=tuple(ops), note="whole rows"))
         for o in sorted(outputs, key=lambda o: o.tensor in staged):  # what needs the registers as they are comes first
@@ -80,7 +86,7 @@ class MathSync(RoleSync):
 
     def complete(self, name: str) -> CompleteOp | None:
         state = self.streamed.state(name)
-        if state is None or state.is_contract or not self.computer.is_partial(state):
+        if state is None or state.is_contract or not self.computer.is_partial(state) or name in self.completed:
             return None
         return CompleteOp(value=self.computer.state_value(state), op=state.node.op)
 
@@ -93,10 +99,11 @@ class MathSync(RoleSync):
             self.roundings.append(rounding)
         if staged is None:
             self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, note=text))
+            self.stored.add(o.tensor)
             return
         if cols is None:
             raise WgError(NotYetSupported(span=s.span, what=f"staging `{o.tensor}`, which has one element a row"))
-        dst = self.tile_of(o, s)
+        dst = self.tile_of(o, value, s)
         if value != Reg(name=dst):
             self.emit(Compute(ops=(MapOp(dst=dst, expr=value, rows=rows, cols=cols),), note=text))
         self.store(o, staged, dst, rows, cols)
@@ -110,13 +117,18 @@ class MathSync(RoleSync):
             raise WgError(NotYetSupported(span=s.span, what=f"the tile of `{o.tensor}` over ({', '.join(wide)})"))
         return self.plan.axis_of(row), self.plan.axis_of(cols[0]) if cols else None
 
-    def tile_of(self, o: Output, s: ast.FinishStep) -> str:
-        """The accumulator whose registers take the final value."""
-        for x in loads(o.value):
-            state = self.streamed.state(x.tensor)
-            if state is not None and state.is_contract:
-                return self.computer.home[x.tensor]
-        raise WgError(NotYetSupported(span=s.span, what=f"`{o.tensor}`, which holds no product,"))
+    def tile_of(self, o: Output, value: Expr, s: ast.FinishStep) -> str:
+        """The registers that take the final value: those of its accumulator, unless a later output reads that too."""
+        found = [x.tensor for x in loads(o.value) if (t := self.streamed.state(x.tensor)) is not None and t.is_contract]
+        if not found:
+            raise WgError(NotYetSupported(span=s.span, what=f"`{o.tensor}`, which holds no product,"))
+        held = self.computer.home[found[0]]
+        self.stored.add(o.tensor)
+        later = [x.tensor for t in self.streamed.outputs if t.tensor not in self.stored for x in loads(t.value)]
+        if value == Reg(name=held) or found[0] not in later:
+            return held
+        tile = replace(self.computer.values[held], name=f"{o.tensor}.out", over=None)
+        return self.computer.declare(tile)
 
     def final(self, o: Output) -> Expr:
         """The output's value over registers; outside its domain the value it stores there."""

@@ -20,6 +20,9 @@ class LoadSync(RoleSync):
 
     def collect(self) -> None:
         super().collect()
+        if self.role.count > 1:
+            cure = "one thread fills: give the role 1 warpgroup"
+            raise WgError(NotYetSupported(span=self.role.span, what="a role of several warpgroups that only fills", cure=cure))
         for home in self.plan.homes:
             if self.fills(home):
                 self.once_each(home)

@@ -35,7 +35,8 @@ class Item:
 class Copy:
     """kind: prologue, steady, drain. `j`: the iteration; a steady copy is a loop over [start, stop) and `j` its variable.
 
-    turns: the `in turn` blocks of which every step is in range. masks: predicates to test where a step computes.
+    low, high: the least and the greatest offset of the loop's steps.  turns: the `in turn` blocks of which every step is in
+    range. masks: predicates to test where a step computes.
     """
 
     kind: str
@@ -43,6 +44,8 @@ class Copy:
     items: tuple[Item, ...]
     turns: frozenset[int]
     masks: tuple[Partial, ...] = ()
+    low: int = 0
+    high: int = 0
     start: Poly = ZERO
     stop: Poly = ZERO
 
@@ -154,7 +157,8 @@ class _Parts:
     def copy(self, kind: str, j: Poly, items: list[Item], masks: tuple[Partial, ...], **kw) -> Copy:
         first = kind == "prologue"
         kept = tuple(i for i in items if not i.once or first or self.high == self.low)
-        return Copy(kind=kind, j=j, items=kept, turns=self.complete(items), masks=masks, **kw)
+        turns = self.complete(items)
+        return Copy(kind=kind, j=j, items=kept, turns=turns, masks=masks, low=self.low, high=self.high, **kw)
 
     def complete(self, items: list[Item]) -> frozenset[int]:
         turns = {i.turn for i in self.items if i.turn is not None}

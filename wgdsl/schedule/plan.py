@@ -33,6 +33,7 @@ from ..program.streamed import Streamed
 from ..roles.model import Axis
 from ..syntax import ast
 from ..targets.choice import TARGETS
+from ..targets.registers import WARPGROUP
 from ..targets.wgmma import M
 
 ROWS = M  # of one product of a warpgroup
@@ -257,6 +258,10 @@ class _Planner:
                 )
             )
             first += count
+        most = TARGETS[self.schedule.target].threads
+        if first * WARPGROUP > most:
+            what, rule = "the thread count of all roles", f"a CTA has at most {most}"
+            self.problems.append(BadNumber(span=decls[-1].span, what=what, value=first * WARPGROUP, rule=rule))
         return tuple(out)
 
     def homes(self, tiles: dict[str, int], axis: str) -> dict[str, Home]:

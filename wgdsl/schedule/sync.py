@@ -23,6 +23,7 @@ from ..diagnostics.schedule import (
     NotFilled,
     NotYetSupported,
     RingTooShallow,
+    RowsPerWarpgroup,
     StillInFlight,
     TileNotNamed,
     TileShape,
@@ -69,7 +70,7 @@ from .compute import Computer, assign, display, resolve
 from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand
 from .place import Placement, name_of
-from .plan import Plan, RolePlan, steps_of
+from .plan import ROWS, Plan, RolePlan, steps_of
 
 TURN_THREADS = 2 * WARPGROUP  # one warpgroup hands over, one takes
 
@@ -161,6 +162,7 @@ class RoleSync:
         self.state = State()
         self.span: Span | None = None
         self.roundings: list[str] = []
+        self.cleared: set[str] = set()  # products of this turn whose operands are cleared
         self.collect()
 
     # What the role does, read off its list.
@@ -231,6 +233,7 @@ class RoleSync:
         rows = self.rows_of(left, node, s)
         if axis not in (b.rows_index, b.cols_index) or rows == cols:
             self.wrong(s, node, f"`{right}` holds no axis `{axis}`", f"`{right}` needs `{axis}` and one further axis")
+        self.check_rows(s, node, rows, cols)
         k = self.plan.size(axis, b_tensor, s.span)
         self.shape(s, cols, self.plan.size(cols, b_tensor, s.span), axis, k, b.dtype.name)
         value = self.computer.declare(
@@ -254,6 +257,21 @@ class RoleSync:
             b_major="MN" if b.rows_index == axis else "K",
             k=k,
         )
+
+    def check_rows(self, s: ast.IssueStep, node: Reduce, rows: str, cols: str) -> None:
+        """A warpgroup multiplies 64 rows, those of the left operand; several of one role must own different ones."""
+        split, left, right = self.role.split, name_of(s.left), name_of(s.right)
+        if split == cols:
+            why = f"its rows run along `{rows}`, but `{self.role.name}` is split along `{split}`"
+            self.wrong(s, node, why, f"rows come from the left operand: `wgmma({right}, {left})`")
+        owner = self.plan.split_role
+        if owner is not None and owner.split == rows and owner.name != self.role.name:
+            raise WgError(NotYetSupported(span=s.span, what=f"a product over rows that `{owner.name}` is split along"))
+        if self.plan.axis_of(rows).count != ROWS or (self.role.count > 1 and split != rows):
+            tile = self.plan.size(rows)
+            raise WgError(
+                RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=self.role.count, split=split == rows)
+            )
 
     def operand_tensor(self, name: str, span: Span | None) -> str:
         if name in self.plan.homes:
@@ -282,7 +300,7 @@ class RoleSync:
         return wide[0]
 
     def shape(self, s: ast.IssueStep, cols: str, n: int, axis: str, k: int, dtype: str) -> None:
-        if dtype not in INSTRUCTIONS:
+        if dtype not in INSTRUCTIONS or not INSTRUCTIONS[dtype].transposable:
             raise WgError(NotYetSupported(span=s.span, what=f"wgmma of {dtype}", cure="it multiplies f16 and bf16"))
         if n % N_STEP or not 0 < n <= N_MAX:
             rule = f"wgmma has n a multiple of {N_STEP} up to {N_MAX}"
@@ -425,6 +443,7 @@ class RoleSync:
 
     def run(self, copy: Copy) -> None:
         self.masks = copy.masks
+        self.current = copy
         for k, item in enumerate(copy.items):
             self.span = item.step.span
             turn = item.turn if item.turn in copy.turns and self.role.count > 1 else None
@@ -432,11 +451,22 @@ class RoleSync:
             if item.once and copy.kind == "steady":
                 self.once(item, copy)
                 continue
+            if turn is not None and k == members[0]:
+                self.clear_before_turn([copy.items[m] for m in members], copy)
             self.taking = turn if turn is not None and k == members[0] else None
             self.step(item, copy)
             self.take_turn()
             if turn is not None and k == members[-1]:
                 self.hand_over(turn)
+                self.cleared.clear()
+
+    def clear_before_turn(self, items: list[Item], copy: Copy) -> None:
+        """All warpgroups meet where rows are cleared, so that can't stand inside a turn."""
+        for item in items:
+            if isinstance(item.step, ast.IssueStep) and item.step.op == "+=" and item.offset is not None and self.masks:
+                p = self.products[name_of(item.step.target)]
+                self.clear_before(p, item.offset, copy.j + item.offset)
+                self.cleared.add(p.name)
 
     def once(self, item: Item, copy: Copy) -> None:
         outer, self.out = self.out, []
@@ -545,7 +575,7 @@ class RoleSync:
         if accumulates:
             self.same_reference(p, rel, s)
             assert position is not None
-            if self.masks:
+            if self.masks and p.name not in self.cleared:
                 self.clear_before(p, rel, position)
         self.take_turn()
         a: SmemOperand | RegOperand
@@ -565,7 +595,7 @@ class RoleSync:
                 n=self.plan.size(p.cols),
                 k=p.k,
                 dtype=placed.dtype,
-                zero=first_tile(position) if accumulates else TRUE,
+                zero=self.first_tile(position, rel) if accumulates else TRUE,
             ),
             Commit(),
         )
@@ -598,11 +628,20 @@ class RoleSync:
             edge = Poly.of(0) if front else self.trip.n - 1
             if front and self.cleared_in_prologue:
                 continue
-            if (position.constant is not None and not front) or (position - edge).constant not in (None, 0):
+            if not self.reaches(front, rel, position - edge):
                 continue
             self.clear(p, rel, position, at_end, first, stop, position - edge)
 
+    def reaches(self, front: bool, rel: int, off_edge: Poly) -> bool:
+        """Whether the current copy ever has the tile at offset `rel` at the first (last) position of the stream."""
+        if off_edge.constant is not None:
+            return off_edge.constant == 0
+        if self.current is None or self.current.kind != "steady":
+            return not front and self.current is not None and self.current.kind == "drain"
+        return rel == (self.current.low if front else self.current.high)
+
     cleared_in_prologue = False
+    current: Copy | None = None
     masks: tuple[Partial, ...] = ()  # of the copy that is being lowered
 
     def clear_in_prologue(self, copy: Copy) -> None:
@@ -626,6 +665,7 @@ class RoleSync:
         if off_edge.constant != 0:
             conditions += [Affine(poly=off_edge), Affine(poly=-off_edge)]
         for home in self.cleared_homes(p):
+            self.move_to(self.placement.ring_of[home], rel)
             outer, self.out = self.out, []
             self.wait_full(home, rel)
             slot = self.slot(self.placement.ring_of[home], rel)
@@ -650,6 +690,14 @@ class RoleSync:
         for node, home in self.computer.home.items():
             if (values[home].over or home) == value and self.streamed.tile_node(node) is not None:
                 self.state.computed.pop(node, None)
+
+    def first_tile(self, position: Poly, rel: int) -> Expr:
+        """Whether the product of a stream position is the item's first."""
+        if position.constant is not None:
+            return TRUE if position.constant <= 0 else FALSE
+        if self.current is not None and self.current.kind == "steady" and rel > self.current.low:
+            return FALSE
+        return Affine(poly=-position)
 
     def operand(self, home: str, rel: int | None, major: str) -> SmemOperand:
         ring = self.placement.ring_of[home]
@@ -809,13 +857,6 @@ class RoleSync:
 def tile_text(axis: str, rel: int | None) -> str:
     """The tile at an offset from the loop's: `[j+1]`."""
     return "" if rel is None else f"[{axis}{f'{rel:+d}' if rel else ''}]"
-
-
-def first_tile(position: Poly) -> Expr:
-    """Whether the product of stream position `position` is the item's first."""
-    if position.constant is not None:
-        return TRUE if position.constant <= 0 else FALSE
-    return Affine(poly=-position)
 
 
 def mask_text(masks: tuple[Partial, ...]) -> str:

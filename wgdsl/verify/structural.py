@@ -13,6 +13,7 @@ from ..roles.checked import Checked
 from ..roles.model import Kernel, RoleProgram
 from ..roles.rules import broken
 from ..roles.text import step_text
+from ..targets.tma import box_problem
 from .arrivals import arrival_problems
 from .bars import bar_problems
 from .bytes import byte_problems
@@ -25,6 +26,7 @@ COUNTS = (byte_problems, arrival_problems, register_problems, memory_problems, b
 
 
 def check(program: RoleProgram) -> Checked:
+    """The program, checked. Raises WgError (WG07xx) with every problem found."""
     problems = [p for k in program.kernels for p in _kernel(k)]
     if problems:
         raise WgError(problems)
@@ -39,6 +41,10 @@ def _rules(kernel: Kernel) -> Iterator[Problem]:
     for rule, step, why in broken(kernel):
         span, text = (step.span, step_text_or_name(kernel, step)) if step is not None else (None, "")
         yield IllFormedStep(span=span, rule=rule.text, why=why, step=text)
+    for m in kernel.maps:
+        problem = box_problem(m.box, m.dtype.nbytes, m.swizzle)
+        if problem is not None:
+            yield IllFormedStep(rule="the copy engine takes the box of every map", why=f"map `{m.name}`: {problem}")
 
 
 def step_text_or_name(kernel: Kernel, step) -> str:

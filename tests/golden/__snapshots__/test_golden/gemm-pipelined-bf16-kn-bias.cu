@@ -250,7 +250,7 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
         for (int k = 0; k < 4; ++k) {
           const unsigned long long a_matrix = ptx::matrix(As_at2 + 2 * k, 0x40000040);
           const unsigned long long b_matrix = ptx::matrix(Bs_at2 + 128 * k, 0x40000040);
-          ptx::wgmma_m64n256k16_bf16_ss_tb(Acc, a_matrix, b_matrix, k != 0 || k_pos > 0);
+          ptx::wgmma_m64n256k16_bf16_ss_tb(Acc, a_matrix, b_matrix, 1);
         }
         ptx::wgmma_commit();
 #line 23 "schedules/hopper/gemm_pipelined.wg"
