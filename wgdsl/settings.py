@@ -34,6 +34,7 @@ def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
 
 
 def split(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` as (name, value). Raises WgError (WG0654) for another form."""
     name, sign, value = text.partition("=")
     if not sign or not name.strip() or not value.strip():
         raise WgError(UnknownSetting(text=text, why=f"`{text}` isn't of the form NAME=VALUE"))
@@ -46,6 +47,7 @@ def numbers(text: str) -> dict[str, int]:
 
 
 def whole(name: str, value: str) -> int:
+    """The value as an integer. Raises WgError (WG0654) if it is none."""
     try:
         return int(value.replace("_", ""))
     except ValueError:

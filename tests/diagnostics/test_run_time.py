@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from tests.snapshots import TextFile
 from wgdsl.diagnostics import emit, runtime
 from wgdsl.diagnostics.catalogue import problems_of
 from wgdsl.diagnostics.render import render_plain
@@ -58,18 +58,9 @@ PROBLEMS = [
 ]
 
 
-class TextExtension(SingleFileSnapshotExtension):
-    _write_mode = WriteMode.TEXT
-    file_extension = "txt"
-
-    @classmethod
-    def get_snapshot_name(cls, *, test_location, index=0) -> str:
-        return str(index)
-
-
 @pytest.mark.parametrize("problem", PROBLEMS, ids=[p.code for p in PROBLEMS])
 def test_text(problem, snapshot):
-    assert render_plain(problem) + "\n" == snapshot(extension_class=TextExtension, name=problem.code)
+    assert render_plain(problem) + "\n" == snapshot(extension_class=TextFile, name=problem.code)
 
 
 def test_every_problem_has_a_snapshot():

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tests.broken import SHIPPED, right
 from tests.catalogue import both
 from tests.sim.test_shipped import inputs
+from tests.snapshots import TextFile
 from wgdsl.diagnostics.catalogue import all_problems
 from wgdsl.diagnostics.model import WgError
 from wgdsl.diagnostics.render import render_all
@@ -21,15 +21,6 @@ from wgdsl.syntax.parser import read
 
 FOLDER = Path(__file__).parent / "__snapshots__"
 STAGES = ("02", "03", "04", "07", "08")  # those whose documentation has examples that run here
-
-
-class TextExtension(SingleFileSnapshotExtension):
-    _write_mode = WriteMode.TEXT
-    file_extension = "txt"
-
-    @classmethod
-    def get_snapshot_name(cls, *, test_location, index=0) -> str:
-        return str(index)
 
 
 def missing_file() -> None:
@@ -47,14 +38,14 @@ CODES = [c for c in all_problems() if c[2:4] in STAGES and c not in BY_HAND]
 @pytest.mark.parametrize("code", CODES)
 def test_the_failing_example(code, snapshot):
     fails, _ = both(all_problems()[code])
-    assert render_all(fails) + "\n" == snapshot(extension_class=TextExtension, name=code)
+    assert render_all(fails) + "\n" == snapshot(extension_class=TextFile, name=code)
 
 
 @pytest.mark.parametrize("code", BY_HAND)
 def test_without_an_example(code, snapshot):
     with pytest.raises(WgError) as caught:
         BY_HAND[code]()
-    assert render_all(caught.value.problems) + "\n" == snapshot(extension_class=TextExtension, name=code)
+    assert render_all(caught.value.problems) + "\n" == snapshot(extension_class=TextFile, name=code)
 
 
 @pytest.mark.parametrize("code", all_problems())

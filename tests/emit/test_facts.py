@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.emit.facts import facts
 from tests.emit.hand import attention, gemm
 from tests.emit.toolchain import compile_text
-from wgdsl.emit import emit, facts
+from wgdsl.emit import emit
 from wgdsl.roles.model import Kernel
 
 

@@ -13,16 +13,23 @@ import pytest
 from wgdsl.foundation import resources
 
 CHECKOUT = Path(__file__).parents[2]
-LIST = "from wgdsl.foundation.resources import *; print(grammar_path(), *schedule_files(), *example_program_files())"
+LIST = """
+from wgdsl.foundation.resources import *
+print(grammar_path(), *schedule_files(), *sorted(resource("examples").glob("*/*.wg")))
+"""
 
 
 def shipped() -> list[Path]:
-    return [resources.grammar_path(), *resources.schedule_files(), *resources.example_program_files()]
+    return [resources.grammar_path(), *resources.schedule_files(), *programs()]
+
+
+def programs() -> list[Path]:
+    return sorted(resources.resource("examples").glob("*/*.wg"))
 
 
 def test_a_checkout_has_the_grammar_schedules_and_programs():
     assert all(path.is_file() and path.is_relative_to(CHECKOUT) for path in shipped())
-    assert resources.schedule_files() and resources.example_program_files()
+    assert resources.schedule_files() and programs()
 
 
 def test_an_unknown_kind_names_those_that_exist():

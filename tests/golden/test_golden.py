@@ -8,24 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tests.shipped import KERNELS, Shipped, field_ids
-
-
-class CudaExtension(SingleFileSnapshotExtension):
-    _write_mode = WriteMode.TEXT
-    file_extension = "cu"
-
-    @classmethod
-    def get_snapshot_name(cls, *, test_location, index=0) -> str:
-        return str(index)
+from tests.snapshots import CudaFile
 
 
 @pytest.mark.parametrize("shipped", KERNELS, ids=field_ids())
 def test_golden(shipped: Shipped, snapshot):
     kernel = shipped.compile()
-    assert kernel.cuda == snapshot(extension_class=CudaExtension, name=shipped.name)
+    assert kernel.cuda == snapshot(extension_class=CudaFile, name=shipped.name)
 
 
 def test_no_golden_is_left_over():

@@ -27,6 +27,7 @@ def compare(op: str, a: Value, b: Value, span: Span | None) -> Value:
 
 
 def folded_cmp(c: Cmp) -> Expr:
+    """The comparison, or its truth value if both sides are numbers."""
     if isinstance(c.left, Const) and isinstance(c.right, Const):
         return Const(value=COMPARE[c.op](c.left.value, c.right.value))
     return c

@@ -44,10 +44,12 @@ def left_indices(context: Context, target: ast.Index) -> list[tuple[str, Span | 
 
 
 def axes(s: ast.Statement) -> list[tuple[str, Span | None]]:
+    """The axes that the reductions of a statement bind, with the places of those reductions."""
     return [(a, x.span) for x in walk(s) if isinstance(x, ast.Reduce) for a in x.axes]
 
 
 def calls_of(d: ast.DefDecl) -> tuple[str, ...]:
+    """The functions that the body of a `def` calls."""
     return tuple(x.function for x in walk(d.body) if isinstance(x, ast.Call))
 
 

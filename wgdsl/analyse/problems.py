@@ -21,6 +21,7 @@ class Refused(Exception):
 
 
 def refuse(problem: Problem) -> NoReturn:
+    """Leave the declaration or statement that stands here out."""
     raise Refused(problem)
 
 

@@ -59,20 +59,24 @@ class Value:
 
 
 def integer(poly: int | Poly) -> Value:
+    """An exact integer."""
     poly = Poly.of(poly)
     c = poly.constant
     return Value("int", Const(value=c) if c is not None else IndexValue(poly=poly), poly)
 
 
 def real(expr: Expr | float) -> Value:
+    """A real number."""
     return Value("real", expr if isinstance(expr, Expr) else Const(value=float(expr)))
 
 
 def truth(expr: Expr | bool) -> Value:
+    """A truth value."""
     return Value("bool", expr if isinstance(expr, Expr) else Const(value=expr))
 
 
 def of_constant(value: bool | int | float) -> Value:
+    """The value of a Python constant."""
     if isinstance(value, bool):
         return truth(value)
     return integer(value) if isinstance(value, int) else real(value)
@@ -195,6 +199,7 @@ def _power(a: Value, b: Value, span: Span | None) -> Value:
 
 
 def negative(v: Value, span: Span | None) -> Value:
+    """`-v`."""
     expect(v, "int real", "the operand of `-`", span)
     if v.poly is not None:
         return integer(-v.poly)
@@ -229,6 +234,7 @@ def _extreme(name: str, args: tuple[Value, ...]) -> Value:
 
 
 def cast(dtype: DType, v: Value, span: Span | None) -> Value:
+    """`v` rounded to a stored type; to an integer type, truncated."""
     expect(v, "int real", f"the argument of `{dtype}`", span)
     if dtype.kind == "int":
         return v if v.kind == "int" else Value("int", Cast(dtype=dtype, arg=v.expr))

@@ -64,6 +64,7 @@ class KernelContext:
 
 
 def stride_key(tensor: str | None, axis: int | None) -> str:
+    """What a tensor's stride along an axis is declared under."""
     return f"{tensor}[{axis}]"
 
 

@@ -12,9 +12,6 @@ from .context import KernelContext, RoleContext, stride_key
 from .lowering import require_lowerings
 from .writer import Writer
 
-# A launch asks for `shared_bytes` and this much more: the kernel aligns its base by hand.
-SHARED_SLACK = SM_90A.shared_slack
-
 
 def emit(kernel: Kernel, *, lines: bool = True) -> str:
     """CUDA C++ of one kernel for NVRTC, without headers. `lines`: name the `.wg` lines with `#line`.
@@ -103,7 +100,7 @@ def _header(out: Writer, shared: KernelContext) -> None:
     kernel = shared.kernel
     out.comment(f"{kernel.name}: program {kernel.program}, schedule {kernel.schedule}, target {kernel.target}")
     registers = ", ".join(f"{r.name} {r.count} x 128 threads" for r in kernel.roles)
-    out.comment(f"{kernel.threads} threads ({registers}), {kernel.shared_bytes} + {SHARED_SLACK} bytes of shared memory")
+    out.comment(f"{kernel.threads} threads ({registers}), {kernel.shared_bytes} + {SM_90A.shared_slack} bytes of shared memory")
     out.line()
     if kernel.maps:
         out.line(f"struct alignas({TMA.map_alignment}) TMap {{ unsigned long long v[{TMA.map_bytes // 8}]; }};")

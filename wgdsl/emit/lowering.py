@@ -30,6 +30,7 @@ def lowers(step: type[Step], target: str = "sm_90a"):
 
 
 def targets_of(step: type[Step]) -> list[str]:
+    """The targets that a step class has a lowering for."""
     return sorted(t for s, t in LOWERINGS if s is step)
 
 
@@ -43,4 +44,5 @@ def require_lowerings(kernel: Kernel) -> None:
 
 
 def lower(ctx: RoleContext, step: Step) -> None:
+    """Print one step with its target's lowering."""
     LOWERINGS[type(step), ctx.kernel.target](ctx, step)

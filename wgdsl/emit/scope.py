@@ -27,7 +27,8 @@ class Scope:
         key = (kind, name)
         if key not in self._given:
             base = identifier(wanted or name)
-            choices = [base, f"{base}_{kind}"] + [f"{base}_{kind}{n}" for n in range(2, 100)]
+            other = f"{base.rstrip('_')}_{kind}"
+            choices = [base, other, *(f"{other}{n}" for n in range(2, 1000))]
             self._given[key] = next(c for c in choices if c not in self._taken)
             self._taken.add(self._given[key])
         return self._given[key]

@@ -1,15 +1,13 @@
 """User names as C++ identifiers.
 
-In: any name of a `.wg` file, in the order in which the emitter meets them. Out: ASCII identifiers, unique, unchanged where
-C++ and CUDA allow it. What the emitter makes itself begins with `w_`; no user name is given that form.
+In: any name of a `.wg` file.  Out: an ASCII identifier, the name itself where C++ and CUDA allow it. `emit/scope.py` keeps
+those of one kernel apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
-MADE = "w_"
 _LONGEST = 100
 
 _CPP = """
@@ -52,32 +50,6 @@ def identifier(name: str) -> str:
     """The name itself if C++ and CUDA allow it, else one near it that they do. Two names may get the same."""
     out = re.sub(r"[^A-Za-z0-9_]", lambda m: "_" if m[0].isascii() else f"_x{ord(m[0]):x}_", name)
     out = re.sub(r"__+", "_", out).lstrip("_")[:_LONGEST] or "name"
-    if out.startswith(MADE) or out[0].isdigit():
+    if out[0].isdigit():
         return f"n_{out}"
     return f"{out}_" if out in RESERVED else out
-
-
-class Names:
-    """Identifiers of one scope: the same name always gets the same one, and two names never share one."""
-
-    def __init__(self, taken: Iterable[str] = ()):
-        self._taken = set(taken)
-        self._given: dict[str, str] = {}
-
-    def cpp(self, name: str) -> str:
-        """The identifier of a user's name. The first to ask for a spelling gets it."""
-        if name not in self._given:
-            self._given[name] = self._free(identifier(name))
-        return self._given[name]
-
-    def made(self, purpose: str) -> str:
-        """A new identifier of the emitter's own, `w_...`."""
-        return self._free(MADE + identifier(purpose))
-
-    def _free(self, base: str) -> str:
-        out, count = base, 1
-        while out in self._taken:
-            count += 1
-            out = f"{base.rstrip('_')}_{count}"
-        self._taken.add(out)
-        return out

@@ -33,8 +33,3 @@ def grammar_path() -> Path:
 def schedule_files() -> list[Path]:
     """Every shipped schedule file, sorted."""
     return sorted(resource("schedules").rglob("*.wg"))
-
-
-def example_program_files() -> list[Path]:
-    """Every `.wg` file of the examples, sorted."""
-    return sorted(resource("examples").glob("*/*.wg"))

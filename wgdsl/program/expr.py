@@ -172,10 +172,12 @@ FALSE = Const(value=False)
 
 
 def const(value: float | int | bool) -> Const:
+    """A number or a truth value."""
     return Const(value=value)
 
 
 def apply(fn: str, *args: Expr) -> Apply:
+    """A function applied to its arguments."""
     return Apply(fn=fn, args=args)
 
 
@@ -246,10 +248,12 @@ def substitute_indices(e: Expr, values: Mapping[str, Poly]) -> Expr:
 
 
 def loads(e: Expr) -> tuple[Load, ...]:
+    """Every load, in the order of the text."""
     return tuple(x for x in walk(e) if isinstance(x, Load))
 
 
 def regs(e: Expr) -> frozenset[str]:
+    """The names of the register values that the expression reads."""
     return frozenset(x.name for x in walk(e) if isinstance(x, Reg))
 
 

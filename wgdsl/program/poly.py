@@ -234,10 +234,12 @@ def _extreme(op: str, args: tuple[int | Poly, ...]) -> Poly:
 
 
 def minimum(*args: int | Poly) -> Poly:
+    """The least of the arguments; numbers among them are folded."""
     return _extreme("min", args)
 
 
 def maximum(*args: int | Poly) -> Poly:
+    """The largest of the arguments; numbers among them are folded."""
     return _extreme("max", args)
 
 

@@ -44,5 +44,6 @@ def _shared(graph: ProgramGraph, nodes: list[Node]) -> list[str]:
 
 
 def cut_range(whole: Range, step: int) -> Iterator[Range]:
+    """A range of indices in pieces of `step`."""
     for lo in range(*whole, step):
         yield lo, min(lo + step, whole[1])

@@ -173,6 +173,7 @@ def _copy(k: Kernel, s: m.Tma | m.TmaStore) -> Iterator[Found]:
 
 
 def box_elements(x: m.TensorMap) -> int:
+    """Elements of one copy with a map."""
     out = 1
     for n in x.box:
         out *= n

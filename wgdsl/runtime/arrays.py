@@ -53,6 +53,7 @@ def dtype_name(framework_name: str) -> str:
 
 @cache
 def torch_dtype_name(dtype: Any) -> str:
+    """Our name of a torch dtype."""
     return dtype_name(str(dtype))
 
 

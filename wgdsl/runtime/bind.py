@@ -57,6 +57,7 @@ class _Equation:
 
 
 def tensor_name(node: Input | Output) -> str:
+    """The name under which a call passes an input, or gets an output."""
     return node.name if isinstance(node, Input) else node.tensor
 
 
@@ -67,6 +68,7 @@ def call_dims(graph: ProgramGraph) -> tuple[str, ...]:
 
 
 def shape_of(node: Input | Output, bound: Bound) -> tuple[int, ...]:
+    """A tensor's extents, in elements, for the dims of a call."""
     return tuple(extent.evaluate(bound.dims) for extent in node.shape)
 
 

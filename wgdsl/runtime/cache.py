@@ -96,6 +96,7 @@ def key_of(text: str, arch: str, version: str) -> str:
 
 
 def entry_path(folder: Path, key: str) -> Path:
+    """Where the entry of a key lies."""
     return folder / "cubin" / key[:2] / f"{key}.bin"
 
 

@@ -36,6 +36,7 @@ class Report:
 
 
 def make_report(forms: Forms, binaries: Mapping[str, Compiled]) -> Report:
+    """The report of a kernel, from its forms and what NVRTC made of each text."""
     problems = {k.name: tuple(complaints_of(k, binaries[k.name])) for k in forms.roles.kernels}
     seconds = {**forms.seconds, **_nvrtc_seconds(binaries)}
     lines = [*_head(forms)]

@@ -12,18 +12,22 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def erf(x: Array) -> Array:
+    """The error function."""
     return np.asarray(_erf(x), dtype=np.float32)
 
 
 def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
     return np.float32(1) / (np.float32(1) + np.exp(-x))
 
 
 def gelu(x: Array) -> Array:
+    """x / 2 * (1 + erf(x / sqrt(2)))."""
     return np.float32(0.5) * x * (np.float32(1) + erf(x * np.float32(math.sqrt(0.5))))
 
 
 def gelu_tanh(x: Array) -> Array:
+    """gelu with the error function replaced by a tanh."""
     inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
     return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner))
 

@@ -53,6 +53,7 @@ class Place:
 
 
 def unexpected(place: Place) -> Problem:
+    """The problem at a place."""
     return (
         _stray(place)
         or _unclosed(place)

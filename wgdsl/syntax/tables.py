@@ -37,6 +37,7 @@ class Tables:
 
 @cache
 def tables() -> Tables:
+    """The tables of `grammar/wg.lark`."""
     parser = lark.Lark(
         grammar_path().read_text(encoding="utf-8"),
         parser="lalr",

@@ -65,6 +65,7 @@ def merge(path: Path, right: Mapping[str, Record], wrong: Iterable[str] = ()) ->
 
 
 def today() -> str:
+    """The date of a record: UTC, as 2026-11-30."""
     return datetime.now(UTC).date().isoformat()
 
 

@@ -145,6 +145,7 @@ def linear(e: Expr) -> list[tuple[Expr, Expr]]:
 
 
 def negated(e: Expr) -> Expr:
+    """`-e`, without a double minus."""
     if is_number(e):
         return const(-float(e.value))  # type: ignore[attr-defined]
     return e.args[0] if isinstance(e, Apply) and e.fn == "neg" else apply("neg", e)

@@ -20,6 +20,7 @@ Counts = dict[tuple[str, int], dict[int, Span | None]]
 
 
 def arrival_problems(kernel: Kernel) -> Iterator[LonelyBarrier | WrongArrivalCount]:
+    """Barriers whose arrivals in a phase are not those that they are made for, or that nobody waits for or arrives on."""
     waits, arrives = _users(kernel, Wait), _users(kernel, Arrive | Expect)
     counted = _count(kernel)
     for b in kernel.barriers:

@@ -27,6 +27,7 @@ class _Bar:
 
 
 def bar_problems(kernel: Kernel) -> Iterator[NamedBarrier]:
+    """Named barriers with an id that does not exist, a count that nobody makes up, or two uses."""
     bars: dict[int, _Bar] = {}
     unknown: dict[tuple, NamedBarrier] = {}
     for role, wg in warpgroups(kernel.roles):

@@ -23,6 +23,7 @@ class _Phase:
 
 
 def byte_problems(kernel: Kernel) -> Iterator[WrongExpectedBytes]:
+    """Phases that expect other bytes than their copies bring."""
     seen: set[tuple] = set()
     for role, wg in warpgroups(kernel.roles):
         for line in lines(role.steps, wg):

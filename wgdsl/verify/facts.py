@@ -34,6 +34,7 @@ def taken(facts: Facts, cond: Expr, holds: bool) -> Facts | None:
 
 
 def without(facts: Facts, name: str) -> Facts:
+    """The facts that do not mention a symbol."""
     return frozenset(f for f in facts if name not in f.symbols())
 
 

@@ -74,6 +74,7 @@ def events(line: tuple[Step, ...], wg: int) -> list[Placed]:
 
 
 def warpgroups(roles: tuple[Role, ...]) -> Iterator[tuple[Role, int]]:
+    """Every warpgroup: its role, and its ordinal within it."""
     for role in roles:
         for wg in range(role.count):
             yield role, wg

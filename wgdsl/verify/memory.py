@@ -12,6 +12,7 @@ from ..targets.sm_90a import SM_90A
 
 
 def memory_problems(kernel: Kernel) -> Iterator[Problem]:
+    """Shared memory beyond the target's limit, out of alignment, or overlapping undeclared."""
     yield from _total(kernel)
     yield from _layout(kernel)
 

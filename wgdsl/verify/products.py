@@ -48,6 +48,7 @@ class Touch:
 
 
 def product_problems(kernel: Kernel) -> Iterator[Problem]:
+    """Products without a fence, and steps on registers of a product in flight."""
     for role in kernel.roles:
         yield from _Walk(kernel, role).problems()
 
@@ -204,6 +205,7 @@ def known(states: set[State], poly: Poly) -> set[State]:
 
 
 def branch(s: m.If, states: set[State], holds: bool) -> set[State]:
+    """The states in which one side of a branch may be taken, with what that says."""
     return {replace(x, facts=facts) for x in states if (facts := taken(x.facts, s.cond, holds)) is not None}
 
 

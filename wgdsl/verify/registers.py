@@ -15,6 +15,7 @@ SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 
 def register_problems(kernel: Kernel) -> Iterator[Problem]:
+    """Counts that setmaxnreg cannot take, more than the pool holds, or less than the values of a role need."""
     launch = launch_registers(kernel.threads)
     counts = {r.name: launch if r.registers is None else r.registers for r in kernel.roles}
     wrong = list(_counts(kernel, launch))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..program.expr import Apply, Expr, Reg, walk
-from ..roles.model import (
+from wgdsl.program.expr import Apply, Expr, Reg, walk
+from wgdsl.roles.model import (
     Axis,
     Compute,
     FenceWgmma,
@@ -23,8 +23,8 @@ from ..roles.model import (
     WaitGroup,
     Wgmma,
 )
-from ..roles.model import walk as steps_of
-from ..targets.wgmma import INSTRUCTIONS
+from wgdsl.roles.model import walk as steps_of
+from wgdsl.targets.wgmma import INSTRUCTIONS
 
 _POWERS = frozenset({"exp", "exp2", "sigmoid", "silu", "gelu_tanh"})
 
