@@ -75,6 +75,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         entries={k.name: entry_name(k) for k in checked.program.kernels},
         backends=_backends(graph, checked),
         seconds=journal.seconds,
+        choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
     )
 
 

@@ -67,6 +67,26 @@ PROGRAMS = {
         FA3,
         {},
     ),
+    "scores of -inf where no predicate says so": (
+        edit(ATTENTION, score("select(j <= i, S[b,g,r,i,j] * scale, -inf)")),
+        SIMPLE,
+        {},
+    ),
+    "another value instead of a mask": (edit(ATTENTION, score("S[b,g,r,i,j] * scale where j < 10 else -2.0")), SIMPLE, {}),
+    "a predicate over scores": (edit(ATTENTION, score("S[b,g,r,i,j] * scale where S[b,g,r,i,j] > 0")), SIMPLE, {}),
+    "entropy": (
+        edit(
+            ATTENTION,
+            (
+                L,
+                "Z[b,g,r,i] = logsumexp[j] X[b,g,r,i,j]\nU[b,g,r,i] = sum[j] P[b,g,r,i,j] * X[b,g,r,i,j]\n"
+                "L[b,h,i] = Z[b,g,r,i] - U[b,g,r,i]",
+            ),
+        ),
+        SIMPLE,
+        CAUSAL,
+    ),
+    "sum of squares": (edit(ATTENTION, (L, "L[b,h,i] = sum[j] P[b,g,r,i,j] * P[b,g,r,i,j]")), FA3, CAUSAL),
     "no normaliser": (edit(ATTENTION, (P, "P[b,g,r,i,j] = X[b,g,r,i,j]"), *NO_LSE), NO_MAXIMUM, CAUSAL),
     "sigmoid": (edit(ATTENTION, (P, "P[b,g,r,i,j] = sigmoid(X[b,g,r,i,j])"), *NO_LSE), NO_MAXIMUM, CAUSAL),
     "exponentials without maximum": (
@@ -78,6 +98,14 @@ PROGRAMS = {
     "a factor on the values": (edit(ATTENTION, ("* V[b,j,g,e]", "* V[b,j,g,e] * 2.0")), FA3, {}),
     "heads before lengths": (edit(ATTENTION, *SWAPPED, *LAYOUT), FA3, CAUSAL),
 }
+
+
+def test_a_requirement_counts_only_where_it_always_holds():
+    """`scale > 0 or ...` doesn't prove a sign: a negative scale must come out right."""
+    text = edit(ATTENTION, ("require scale > 0", "require scale > 0 or M >= 0"))
+    kernel = compile(text, schedule=SIMPLE, dims={"D": 64, "E": 64}, types={"T": "bf16"}, build=False)
+    arrays = inputs(text, {"B": 1, "H": 2, "G": 1, "M": 100, "N": 150, "D": 64, "E": 64})
+    assert wrong(kernel, {**arrays, "scale": -0.3}) == []
 
 
 @pytest.mark.parametrize("device", DEVICES)

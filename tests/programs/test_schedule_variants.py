@@ -66,11 +66,16 @@ ALL_IN_TURN = edit(
     ("for j {\nissue S", "for j {\nin turn {\nissue S"),
     ("issue O += wgmma(P[j], Vs[j])\n", "issue O += wgmma(P[j], Vs[j])\n}\n"),
 )
-TWICE = edit(SIMPLE, ("finish O, L via Os", "finish O via Os\nfinish L"))
+ODD = {
+    "everything in one turn": ALL_IN_TURN,
+    "finish in two steps": edit(SIMPLE, ("finish O, L via Os", "finish O via Os\nfinish L")),
+    "fill once in a loop": edit(SIMPLE, ("fill Qs\nfor j {\nfill Ks[j]", "for j {\nfill Ks[j]\nonce { fill Qs }")),
+    "an early await": edit(SIMPLE, ("issue S[j] =", "await Ks[j+1]\nissue S[j] =")),
+}
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("schedule", [ALL_IN_TURN, TWICE], ids=["everything in one turn", "finish in two steps"])
+@pytest.mark.parametrize("schedule", ODD.values(), ids=ODD)
 def test_turns_and_finish(schedule, device):
     options = {"causal": True}
     kernel = compile(ATTENTION, schedule=schedule, dims={"D": 64, "E": 64}, types={"T": "bf16"}, options=options, build=False)

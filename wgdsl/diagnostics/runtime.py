@@ -42,14 +42,14 @@ class WrongDType(Problem):
     name: str
     got: str
     expected: str
-    type_name: str = ""  # the program's name for it, if it is a choice
+    type_name: str = ""  # the program's name for it, if it may be what was given
 
     def title(self) -> str:
         return f"`{self.name}` has elements of {self.got}, but the kernel takes {self.expected}"
 
     def help(self) -> str:
         if self.type_name:
-            return f"convert it, or compile with types={{'{self.type_name}': '{self.got}'}} if the program allows that"
+            return f"convert it, or compile with types={{'{self.type_name}': '{self.got}'}}"
         return f"convert it to {self.expected}"
 
 

@@ -30,14 +30,12 @@ class State:
     node: Reduce
     correction: Expr | None = None
     references: tuple[str, ...] = ()  # the earlier states that the correction reads
+    is_contract: bool = False  # a product with an input tensor: a matrix instruction accumulates it
 
     @property
     def name(self) -> str:
         return self.node.name
 
-    @property
-    def is_contract(self) -> bool:
-        return self.node.is_contract
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,21 +88,21 @@ def _torch(name: str, t: Any, torch: Any) -> ArrayView:
 def _numpy(name: str, a: Any) -> ArrayView:
     if a.dtype.hasobject or a.dtype.names:
         raise WgError(NotAnArray(name=name, got=f"an array of {a.dtype}"))
-    strides = _elements(name, a.strides, a.itemsize)
+    strides = _elements(name, a)
     pointer = a.__array_interface__["data"][0]
     return ArrayView(pointer, a.shape, strides, dtype_name(a.dtype.name), -1, "numpy", not a.flags.writeable)
 
 
 def _cupy(name: str, a: Any) -> ArrayView:
-    strides = _elements(name, a.strides, a.itemsize)
+    strides = _elements(name, a)
     return ArrayView(a.data.ptr, a.shape, strides, dtype_name(a.dtype.name), a.device.id, "cupy")
 
 
-def _elements(name: str, strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    for axis, stride in enumerate(strides):
-        if stride % itemsize:
+def _elements(name: str, a: Any) -> tuple[int, ...]:
+    for axis, stride in enumerate(a.strides if a.size else ()):
+        if stride % a.itemsize:
             raise WgError(NotAnArray(name=name, got=f"an array whose stride along axis {axis} splits elements"))
-    return tuple(s // itemsize for s in strides)
+    return tuple(s // a.itemsize for s in a.strides)
 
 
 HOSTS, CUDA = (1, 3), (2, 13)  # DLDeviceType: plain and pinned host memory; CUDA, plain and managed

@@ -38,8 +38,9 @@ class Given:
 class Interface:
     """The names of a program's arguments and results."""
 
-    def __init__(self, graph: ProgramGraph):
+    def __init__(self, graph: ProgramGraph, choices: Mapping[str, tuple[str, ...]] | None = None):
         self.graph = graph
+        self.choices = choices or {}  # what each type of the program may be
         self.inputs = tuple(n.name for n in graph.inputs)
         self.outputs = tuple(n.tensor for n in graph.outputs)
         self.scalars = tuple(s.name for s in graph.scalars)
@@ -104,13 +105,14 @@ class Interface:
         node, found = self.nodes[name], list[Problem]()
         if v.dtype != node.dtype.name:
             choice = next((t for t, d in self.graph.types.items() if d == node.dtype), "")
-            return [WrongDType(name=name, got=v.dtype, expected=node.dtype.name, type_name=choice)]
+            allowed = v.dtype in self.choices.get(choice, ())
+            return [WrongDType(name=name, got=v.dtype, expected=node.dtype.name, type_name=choice if allowed else "")]
         if v.pointer % node.dtype.nbytes:
             found.append(BaseRule(name=name, off=v.pointer % node.dtype.nbytes, multiple=node.dtype.nbytes))
         if isinstance(node, Output):
             if v.readonly:
                 found.append(ReadOnlyOutput(name=name))
-            overlaps = [a for a, s in enumerate(v.strides) if s == 0 and v.shape[a] > 1]
+            overlaps = [a for a, s in enumerate(v.strides) if s == 0 and v.shape[a] > 1 and 0 not in v.shape]
             found += [OverlappingOutput(name=name, axis=axis) for axis in overlaps[:1]]
         return found
 

@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +46,8 @@ Backend = Callable[..., Mapping[str, Any]]  # (arrays, scalars, dims)
 class Forms:
     """One program under one schedule, as far as the driver has brought it. `texts` and `entries` are by kernel name.
 
-    backends: what else can run it (`sim`, `reference`): arrays, scalars and dims -> outputs, all NumPy.
+    backends: what else can run it (`sim`, `reference`): arrays, scalars and dims -> outputs, all NumPy.  choices: the element
+    types that each `type` of the program may be.
     """
 
     graph: ProgramGraph
@@ -56,6 +57,7 @@ class Forms:
     entries: Mapping[str, str]
     backends: Mapping[str, Backend]
     seconds: Mapping[str, float]
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def cuda(self) -> str:
@@ -67,7 +69,7 @@ class Kernel:
 
     def __init__(self, forms: Forms, cache: Cache | None = None):
         self.forms = forms
-        self.interface = Interface(forms.graph)
+        self.interface = Interface(forms.graph, forms.choices)
         self._binder = Binder(forms.graph)
         self._cache = cache or Cache.shared()
         self._lock = threading.Lock()

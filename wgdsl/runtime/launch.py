@@ -106,7 +106,7 @@ class _Arguments:
     def _stride(self, p: Param) -> Any:
         assert p.tensor is not None and p.axis is not None
         v = self.views[p.tensor]
-        if v.strides[p.axis] < 0 and v.shape[p.axis] > 1:
+        if v.strides[p.axis] < 0 and v.shape[p.axis] > 1 and 0 not in v.shape:
             raise WgError(NegativeStride(name=p.tensor, axis=p.axis, stride=v.strides[p.axis]))
         return ctypes.c_int64(v.strides[p.axis])
 

@@ -185,7 +185,7 @@ class _Ops:
         if name in self.streamed.masks and self.masked:
             value = self.computer.home[name]
             fill = const(self.streamed.fills[name])
-            self.emit(self.map(value, Select(cond=self.predicate, then=Reg(name=value), other=fill)))
+            self.emit(self.map(value, Select(cond=self.read(self.predicate), then=Reg(name=value), other=fill)))
 
     def map(self, dst: str, e: Expr) -> MapOp:
         return MapOp(dst=dst, expr=e, rows=self.rows, cols=self.cols)
@@ -221,7 +221,7 @@ class _Ops:
         value = self.place(name, [x.tensor for x in loads(body)])
         e = self.read(body)
         if masked:
-            e = Select(cond=self.predicate, then=e, other=const(self.streamed.fills[name]))
+            e = Select(cond=self.read(self.predicate), then=e, other=const(self.streamed.fills[name]))
         self.emit(self.map(value, e))
         self.computer.home[name] = value
 
@@ -260,7 +260,7 @@ class _Ops:
             self.moved.append((value, dst))
         src = self.read(s.node.body)
         if s.name in self.streamed.masked_states and self.masked:
-            src = Select(cond=self.predicate, then=src, other=const(float(IDENTITY[s.node.op])))
+            src = Select(cond=self.read(self.predicate), then=src, other=const(float(IDENTITY[s.node.op])))
         start: Expr | None = None
         if not self.first:
             start = Reg(name=value)

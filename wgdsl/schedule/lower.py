@@ -7,7 +7,7 @@ is explicit. Order: plan (numbers), place (memory), mask (trip), then each role'
 from __future__ import annotations
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import MissingLine, NotYetSupported
+from ..diagnostics.schedule import MissingLine, NeverComputed, NotYetSupported
 from ..foundation.dtypes import F32, I32, DType
 from ..foundation.source import Span
 from ..program.expr import TRUE, Expr, Scalar, loads, walk
@@ -18,6 +18,7 @@ from ..roles import model as roles
 from ..roles.model import Grid, GridAxis, Kernel, Param, Registers, Role, RoleProgram, Step, TensorArg
 from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
+from .compute import display
 from .finish import MathSync
 from .load import LoadSync
 from .mask import Trip, make_trip
@@ -41,6 +42,7 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     trip = make_trip(plan, _domain(streamed))
     ids = deal_ids(plan)
     synced = [_sync(plan, placement, trip, r, ids) for r in plan.roles]
+    _all_computed(streamed, synced)
     steps = [s.steps() for s in synced]
     kernel = _kernel(plan, placement, ids, synced, steps)
     return RoleProgram(
@@ -50,6 +52,17 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
         kernels=(kernel,),
         roundings=tuple(dict.fromkeys(r for s in synced for r in s.roundings)),
     )
+
+
+def _all_computed(streamed: Streamed, synced: list[RoleSync]) -> None:
+    """Every state is accumulated by a product or advanced by a compute of some role."""
+    done = {p.node.name for s in synced for p in s.products.values()}
+    done |= {n for s in synced for names in s.assignment.nodes.values() for n in names}
+    for state in streamed.states:
+        if state.name not in done:
+            verb = "issue" if state.is_contract else "compute"
+            name = f"{display(streamed, state.name)}[{streamed.axis}]"
+            raise WgError(NeverComputed(span=state.node.span, name=name, step="finish", verb=verb))
 
 
 def _domain(streamed: Streamed) -> Expr:

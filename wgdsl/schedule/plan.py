@@ -18,6 +18,7 @@ from ..diagnostics.schedule import (
     ExtentNotFixed,
     FinishEarly,
     MissingLine,
+    NotFilled,
     NotYetSupported,
     OutputNotFinished,
     RowsPerWarpgroup,
@@ -343,6 +344,7 @@ class _Planner:
             self.covered(plan, out, grid.span)
         self.split(plan)
         self.finished(plan)
+        self.staged(plan)
         self.finished_last(plan)
 
     def whole(self, plan: Plan) -> None:
@@ -357,6 +359,10 @@ class _Planner:
                     self.problems.append(TileNotWhole(span=e.span, index=index, tile=tile, extent=str(extent)))
 
     def covered(self, plan: Plan, out: Output, span: Span | None) -> None:
+        for axis in plan.grid:
+            if axis not in out.indices and axis in self.graph.extents:
+                what = f"output `{out.tensor}` from a grid over `{axis}`, which it doesn't have: several CTAs would store it"
+                self.problems.append(NotYetSupported(span=span, what=what, cure=f"drop `{axis}` from the grid"))
         told = {p.index for p in self.problems if isinstance(p, AxisNotCovered)}
         for i in (i for i in out.indices if i not in told):
             if (i not in plan.grid and self.graph.extents[i].constant is None) or (i in plan.tiles and i not in plan.grid):
@@ -371,6 +377,14 @@ class _Planner:
                 self.problems.append(UnknownName(span=r.span, what="tiled index", name=r.split or "", known=tuple(plan.tiles)))
             elif plan.tiles[r.split] != ROWS * r.count:
                 self.problems.append(RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count))
+
+    def staged(self, plan: Plan) -> None:
+        """A staging buffer that no `finish` goes through is memory for nothing."""
+        via = {v for r in plan.roles for s in r.steps if isinstance(s, ast.FinishStep) for v in s.via}
+        for h in plan.homes.values():
+            if h.output and h.name not in via:
+                why, cure = "stages nothing", f"`finish {h.tensor} via {h.name}`, or drop this line"
+                self.problems.append(NotFilled(span=h.span, name=h.name, why=why, cure=cure))
 
     def finished(self, plan: Plan) -> None:
         found: dict[str, list[Span | None]] = {o.tensor: [] for o in self.graph.outputs}

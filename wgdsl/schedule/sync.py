@@ -68,7 +68,7 @@ from ..targets.registers import WARPGROUP
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
 from .compute import Computer, assign, display, resolve
 from .mask import Partial, Trip
-from .pipeline import Copy, Expansion, Item, ast_text, expand
+from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
 from .place import Placement, name_of
 from .plan import ROWS, Plan, RolePlan, steps_of
 
@@ -167,6 +167,7 @@ class RoleSync:
 
     # What the role does, read off its list.
     def collect(self) -> None:
+        self.once_fills()
         self.computes: list[ast.ComputeStep] = []
         issued: dict[str, Span | None] = {}
         for s in steps_of(self.role.steps):
@@ -185,6 +186,15 @@ class RoleSync:
         # two operands of one product may come from one ring: that is one use
         self.uses = {r: sum(r in self.rings_of(p) for p in self.products.values()) for r in self.uses}
         self.assignment = assign(self.streamed, self.computes, frozenset(p.node.name for p in self.products.values()))
+
+    def once_fills(self) -> None:
+        """What stands in `once` runs in place of the loop if there is no tile, so it may need none."""
+        for once in (s for s in steps_of(self.role.steps) if isinstance(s, ast.OnceStep)):
+            for s in once.body:
+                if isinstance(s, ast.FillStep) and step_offset(s, self.plan.axis) is None:
+                    continue
+                cure = "only fills of what is filled once an item stand in `once`"
+                raise WgError(NotYetSupported(span=s.span, what=f"`{ast_text(s)}` in `once`", cure=cure))
 
     def rings_of(self, p: Product) -> set[str]:
         return {self.placement.ring_of[h] for h in (p.a, p.b) if h is not None}
@@ -362,8 +372,9 @@ class RoleSync:
             self.copy(copy)
         body, self.out = self.out, outer
         other = self.empty(expansion)
+        self.emit(*self.dynamic_init())
         if not expansion.guarded:
-            self.emit(*self.dynamic_init(), *body)
+            self.emit(*body)
             if other:
                 self.emit(If(cond=Affine(poly=-self.trip.n), then=tuple(other), note="nothing to stream"))
             return
@@ -402,9 +413,8 @@ class RoleSync:
         """What stands in place of the loop when there is no tile."""
         saved, self.out = self.out, []
         for item in expansion.once:
-            if expansion.guarded:
-                self.span = item.step.span
-                self.step(item, None)
+            self.span = item.step.span
+            self.step(item, None)
         out, self.out = self.out, saved
         accumulators = [p.value for p in self.products.values() if self.streamed.state(p.node.name) is not None]
         zeros: list[Step] = [Zero(value=v) for v in accumulators]

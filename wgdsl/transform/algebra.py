@@ -183,6 +183,20 @@ class Finite:
     """Abstract value of `limit`: some finite number."""
 
 
+BOUNDED = frozenset({"add", "sub", "mul", "neg", "tanh", "sigmoid", "abs", "relu", "gelu", "gelu_tanh", "silu"})
+
+
+def always_finite(e: Expr, products: frozenset[str]) -> bool:
+    """Whether `e` is finite whenever the products that it loads are."""
+    if isinstance(e, Load):
+        return e.tensor in products
+    if isinstance(e, Const):
+        return math.isfinite(e.value)
+    if isinstance(e, Scalar | IndexValue):
+        return True
+    return isinstance(e, Apply) and e.fn in BOUNDED and all(always_finite(a, products) for a in e.args)
+
+
 def limit(e: Expr, at: Mapping[str, float], known: frozenset[str]) -> float | Finite | None:
     """The value of `e` where the loads named in `at` have those values (possibly infinite) and every other load is some
     finite number. None: not determined."""
@@ -217,7 +231,8 @@ def _limit_of(e: Apply, args: list, known: frozenset[str]) -> float | Finite | N
             value = args[x]
             if isinstance(value, float) and math.isinf(value) and positive(e.args[other], known):
                 return value
-            if isinstance(value, float) and value == 0.0:
+            partner = args[other]
+            if value == 0.0 and (isinstance(partner, Finite) or math.isfinite(partner)):
                 return 0.0
     if e.fn == "neg" and isinstance(args[0], float):
         return -args[0]

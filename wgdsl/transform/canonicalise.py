@@ -23,6 +23,7 @@ from ..program.expr import (
     Scalar,
     Select,
     apply,
+    conjuncts,
     const,
     indices_of,
     map_polys,
@@ -42,7 +43,7 @@ def positive_scalars(graph: ProgramGraph) -> frozenset[str]:
     """Scalar inputs that the program requires to be greater than 0."""
     found = set()
     for r in graph.requires:
-        for c in walk(r):
+        for c in conjuncts(r):
             if isinstance(c, Cmp) and c.op == "gt" and isinstance(c.left, Scalar) and _is_zero(c.right):
                 found.add(c.left.name)
             if isinstance(c, Cmp) and c.op == "lt" and isinstance(c.right, Scalar) and _is_zero(c.left):
@@ -107,8 +108,9 @@ class _Pass:
         if predicate == TRUE:
             return self.map(node.name, node, body)
         if node.otherwise is not None:
-            other = expand_guards(self.read(node.otherwise))
-            return self.keep(replace(node, body=expand_guards(body), predicate=predicate, otherwise=other))
+            # with `else` it exists everywhere: a choice of values, not a restriction
+            chosen = Select(cond=self.read(predicate), then=body, other=self.read(node.otherwise))
+            return self.map(node.name, node, chosen)
         outer, inner = self.split(body, lambda f: is_scalar(f))
         kept = replace(node, body=expand_guards(product(inner)), predicate=predicate)
         self.share(kept, outer)

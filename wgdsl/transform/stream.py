@@ -14,7 +14,7 @@ from ..foundation.source import Span
 from ..program.expr import Apply, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.streamed import State, Streamed, old
-from .algebra import factors, limit, linear, product, signed, simplify
+from .algebra import always_finite, factors, limit, linear, product, signed, simplify
 from .canonicalise import positive_scalars
 
 
@@ -81,17 +81,21 @@ class _Stream:
     def state(self, node: Reduce) -> State:
         body = self.expand(node.body)
         used = tuple(n for n in self.states if any(x.tensor == n for x in loads(body)))
+        contract = node.is_contract and any(isinstance(self.graph.by_name.get(x.tensor), Input) for x in loads(node.body))
         if not used:
-            return State(node=node)
+            return State(node=node, is_contract=contract)
         f = self.state_factor(body, frozenset(used))
         if f is None or node.op != "sum":
             raise WgError(NotSeparable(span=node.span, name=node.name, chain=used, summand=str(body)))
-        return State(node=node, correction=self.quotient(f, frozenset(used)), references=used)
+        return State(node=node, correction=self.quotient(f, frozenset(used)), references=used, is_contract=contract)
 
     def expand(self, e: Expr) -> Expr:
         """With the bodies of elementwise tile nodes written in; contractions and states stay loads."""
 
         def one(x: Expr) -> Expr | None:
+            if isinstance(x, Load) and x.tensor in self.after:
+                why = "it is made of reductions along the axis, and read again along it"
+                raise WgError(NotStreamable(span=self.after[x.tensor].span, name=x.tensor, why=why))
             node = self.tile.get(x.tensor) if isinstance(x, Load) else None
             if node is None or isinstance(node, Reduce):
                 return None
@@ -160,6 +164,7 @@ class _Stream:
             if self.states[r].node.op in ("max", "min") and s.correction is not None
         )
         fills, masks, masked = self.fills()
+        self.predicates(len(masks) + len(masked))
         return Streamed(
             program=self.graph,
             axis=self.axis,
@@ -175,9 +180,10 @@ class _Stream:
         )
 
     def additive_input(self, guarded: frozenset[str]) -> bool:
-        """Whether a score that a guarded state sees reads a tensor elementwise (which may hold -inf anywhere)."""
-        inputs = {n.name for n in self.graph.inputs}
-        return any(x.tensor in inputs for g in guarded for x in loads(self.expand(self.states[g].node.body)))
+        """Whether a score that a guarded state sees may be infinite though all products are finite: it reads a tensor
+        elementwise, or goes through a function or constant that makes it so."""
+        products = frozenset(n.name for n in self.tile.values() if isinstance(n, Reduce))
+        return not all(always_finite(self.expand(self.states[g].node.body), products) for g in guarded)
 
     def fills(self) -> tuple[dict[str, float], frozenset[str], frozenset[str]]:
         """What elements outside the domain (or past the axis' extent) hold, node by node; the tile nodes where that is
@@ -201,6 +207,15 @@ class _Stream:
             if written:
                 masks.add(name)
         return fills, frozenset(masks), frozenset(own)
+
+    def predicates(self, uses: int) -> None:
+        """A predicate over tile values is tested once: what it reads may be overwritten by then."""
+        for n in self.tile.values():
+            if isinstance(n, Domain) and loads(n.predicate) and uses > 1:
+                read = {x.tensor for x in loads(n.predicate)} & set(self.tile)
+                if read:
+                    why = f"its `where` reads `{sorted(read)[0]}`, and more than one value is restricted by it"
+                    raise WgError(NotStreamable(span=n.span, name=n.name, why=why))
 
     def maskable(self, s: State) -> None:
         """A product reads its operands as they are: nothing can be masked between them and the matrix engine."""
