@@ -42,8 +42,9 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     trip = make_trip(plan, _domain(streamed))
     ids = deal_ids(plan)
     synced = [_sync(plan, placement, trip, r, ids) for r in plan.roles]
-    _all_computed(streamed, synced)
+    _all_done(streamed, synced, products=True)
     steps = [s.steps() for s in synced]
+    _all_done(streamed, synced, products=False)
     kernel = _kernel(plan, placement, ids, synced, steps)
     return RoleProgram(
         program=streamed.program.name,
@@ -54,12 +55,12 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     )
 
 
-def _all_computed(streamed: Streamed, synced: list[RoleSync]) -> None:
+def _all_done(streamed: Streamed, synced: list[RoleSync], products: bool) -> None:
     """Every state is accumulated by a product or advanced by a compute of some role."""
     done = {p.node.name for s in synced for p in s.products.values()}
     done |= {n for s in synced for names in s.assignment.nodes.values() for n in names}
     for state in streamed.states:
-        if state.name not in done:
+        if state.name not in done and state.is_contract == products:
             verb = "issue" if state.is_contract else "compute"
             name = f"{display(streamed, state.name)}[{streamed.axis}]"
             raise WgError(NeverComputed(span=state.node.span, name=name, step="finish", verb=verb))

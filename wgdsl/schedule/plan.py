@@ -27,7 +27,7 @@ from ..diagnostics.schedule import (
     WrongTarget,
 )
 from ..foundation.source import Span
-from ..program.expr import Load, loads
+from ..program.expr import Cast, Load, loads, walk
 from ..program.graph import Output, ProgramGraph, Reduce
 from ..program.poly import Poly
 from ..program.streamed import Streamed
@@ -345,6 +345,7 @@ class _Planner:
         self.split(plan)
         self.finished(plan)
         self.staged(plan)
+        self.casts()
         self.finished_last(plan)
 
     def whole(self, plan: Plan) -> None:
@@ -378,9 +379,15 @@ class _Planner:
             elif plan.tiles[r.split] != ROWS * r.count:
                 self.problems.append(RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count))
 
+    def casts(self) -> None:
+        for n in self.graph.nodes:
+            for x in (x for e in n.exprs() for x in walk(e)):
+                if isinstance(x, Cast) and x.dtype.bits < 16:
+                    self.problems.append(NotYetSupported(span=n.span, what=f"a cast to {x.dtype}"))
+
     def staged(self, plan: Plan) -> None:
         """A staging buffer that no `finish` goes through is memory for nothing."""
-        via = {v for r in plan.roles for s in r.steps if isinstance(s, ast.FinishStep) for v in s.via}
+        via = {v for r in plan.roles for s in steps_of(r.steps) if isinstance(s, ast.FinishStep) for v in s.via}
         for h in plan.homes.values():
             if h.output and h.name not in via:
                 why, cure = "stages nothing", f"`finish {h.tensor} via {h.name}`, or drop this line"

@@ -36,6 +36,7 @@ from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramG
 from ..program.poly import Poly
 from .algebra import factors, is_number, is_scalar, limit, positive, product, simplify
 
+MOST_FACTORS = 8  # of a product that is repeated in its readers rather than stored
 GUARDED = "guarded_rcp"  # 1/x, and the whole product is 0 where x is 0; lives only inside this pass
 
 
@@ -155,7 +156,8 @@ class _Pass:
                 f = f.args[0]
             return isinstance(f, Load) or is_scalar(f)
 
-        return all(plain(f) for f in factors(body))
+        parts = factors(body)
+        return len(parts) <= MOST_FACTORS and all(plain(f) for f in parts)
 
     def keep(self, node: Node) -> None:
         self.nodes.append(node)
