@@ -9,16 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .diagnostics.model import EnvironmentFault, InternalError, WgError
+from .diagnostics.runtime import DimsToFix
+from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
 from .foundation.source import Source
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find
 from .syntax import ast
 from .targets.choice import resolve
+
+TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `dims_to_fix` proposes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +117,52 @@ def prepare(
         journal.sources = list(found.sources)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
         journal.settings = (settings(found) if callable(settings) else settings) or Settings()
-        forms = lower(found, journal.settings, journal)
+        try:
+            forms = lower(found, journal.settings, journal)
+        except WgError as e:
+            missing = dims_to_fix(found, journal.settings, e)
+            if missing is None:
+                raise
+            raise WgError(missing) from e
         return Kernel(forms), journal
+
+
+def dims_to_fix(found: Found, settings: Settings, failed: WgError) -> DimsToFix | None:
+    """What to say in place of "its extent isn't fixed": the dims with which the schedule can be lowered, if there are any.
+
+    Only a trial tells a dim that has to be fixed from an index that the schedule forgot.
+    """
+    for size in TRIAL_SIZES:
+        problem: WgError | None = failed
+        dims: dict[str, int] = {}
+        while problem is not None:
+            new = _unfixed(found, replace(settings, dims={**settings.dims, **dims}), problem)
+            dims |= dict.fromkeys(new, size)
+            if not new:
+                break
+            problem = _trial(found, replace(settings, dims={**settings.dims, **dims}))
+        if problem is None:
+            return DimsToFix(span=found.schedule.span, schedule=found.schedule.name, dims=dims)
+    return None
+
+
+def _trial(found: Found, settings: Settings) -> WgError | None:
+    try:
+        lower(found, settings, Journal())
+    except WgError as e:
+        return e
+    return None
+
+
+def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
+    """The dims of the extents that the problems miss; none if another problem is among them."""
+    from .analyse.analyse import analyse
+
+    if not all(isinstance(p, AxisNotCovered | ExtentNotFixed) for p in failed.problems):
+        return []
+    graph = analyse(found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    indices = [p.index for p in failed.problems if isinstance(p, AxisNotCovered | ExtentNotFixed)]
+    return sorted({s for i in indices if i in graph.extents for s in graph.extents[i].symbols()})
 
 
 def check_program(program: ast.Program, source: Source) -> None:

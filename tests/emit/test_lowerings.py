@@ -549,3 +549,11 @@ def test_centring_of_what_is_no_register():
 // CHECK: Y[at] -= m[half];
 // CHECK: Y[at] = ptx::exp2(fmaf(Y[at], alpha, -offset[half]));
 """)  # fmt: skip
+
+
+def test_a_summand_keeps_its_brackets():
+    """`acc + c ? a : b` would choose by the sum."""
+    below = Cmp(op="lt", left=Reg(name="X"), right=Const(value=0.0))
+    source = Select(cond=below, then=Reg(name="X"), other=Const(value=1.0))
+    text = clean(compute(ReduceOp(dst="l", op="sum", src=source, start=None, rows=ROWS, cols=COLS, lanes="partial")))
+    assert "acc[half] + ((X[at] < 0.0f) ? X[at] : 1.0f)" in text

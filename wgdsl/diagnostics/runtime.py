@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar
 
+from ..foundation.source import Span
 from .model import Problem
 
 
@@ -521,3 +522,44 @@ class EditedTextRefused(Problem):
 
     def notes(self) -> tuple[str, ...]:
         return tuple(line for line in self.log.splitlines() if "error" in line)[:8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimsToFix(Problem):
+    code: ClassVar[str] = "WG0657"
+    doc: ClassVar[str] = (
+        "An index that a schedule neither tiles nor puts on the grid lies whole inside the tile: its dim has to be known at\n"
+        "compile time. `--set D=128` fixes it, or `dims={'D': 128}` in Python; all other dims are read at each call."
+    )
+    schedule: str
+    dims: Mapping[str, int]
+
+    def title(self) -> str:
+        return f"schedule `{self.schedule}` needs {' and '.join(self.dims)} fixed at compile time"
+
+    def help(self) -> str:
+        return f"for example `--set {' '.join(f'{n}={v}' for n, v in self.dims.items())}`; in Python `dims={dict(self.dims)}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmbiguousSchedule(Problem):
+    code: ClassVar[str] = "WG0658"
+    doc: ClassVar[str] = (
+        "In each place where a schedule is looked up (the program's file, the files beside it, the shipped ones) its name is\n"
+        "the only one for that program and target. The first place that has it decides."
+    )
+    name: str
+    program: str
+    paths: tuple[str, ...]
+    first: Span | None = None
+
+    def title(self) -> str:
+        return f"several schedules for program `{self.program}` are called `{self.name}`: in {' and in '.join(self.paths)}"
+
+    def others(self) -> tuple[tuple[Span, str], ...]:
+        return ((self.first, "the other one"),) if self.first else ()
+
+    def help(self) -> str:
+        if len(self.paths) == 1:
+            return "rename one of them"
+        return f"name the file: `--schedule {self.paths[0]}`, or rename one of them"

@@ -64,13 +64,13 @@ def _reduce(ctx: RoleContext, op: ReduceOp) -> None:
     early = op.start is not None and (op.lanes == "partial" or op.op != "sum")
     with ctx.scope.temporaries() as names, ctx.out.block():
         elements = Elements(ctx, op.rows, op.cols, names)
-        start = bare(elements.text(op.start, Rank.ROW)) if op.start is not None else ""
+        start = elements.text(op.start, Rank.ROW) if op.start is not None else ""
         identity = elements.number({"sum": 0.0, "max": -math.inf, "min": math.inf}[op.op])
         elements.half()
-        body = f"acc[half] = {_combine(ctx, op.op, 'acc[half]', bare(elements.text(op.src, Rank.TILE)))};"
+        body = f"acc[half] = {_combine(ctx, op.op, 'acc[half]', elements.text(op.src, Rank.TILE))};"
         elements.arrays.append("float acc[2];")
         again = list(elements.row_head)
-        elements.emit([f"acc[half] = {start if early else identity};"], [body], 64 * columns // 128)
+        elements.emit([f"acc[half] = {bare(start) if early else identity};"], [body], 64 * columns // 128)
         result = f"{ctx.ptx(f'quad_{op.op}')}(acc[half])" if op.lanes == "full" else "acc[half]"
         if op.start is not None and not early:
             result = _combine(ctx, op.op, start, result)
