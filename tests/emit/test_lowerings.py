@@ -375,7 +375,7 @@ def test_reductions():
     ))  # fmt: skip
     check(text, """
 // CHECK: acc[half] = l[half] * m[half];
-// CHECK: acc[half] = acc[half] + X[at] * X[at];
+// CHECK: acc[half] = acc[half] + (X[at] * X[at]);
 // CHECK: l[half] = acc[half];
 // CHECK: acc[half] = 0.0f;
 // CHECK: m[half] = m[half] + ptx::quad_sum(acc[half]);
