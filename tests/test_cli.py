@@ -56,10 +56,37 @@ def test_a_wrong_result_is_an_error(wgdsl, monkeypatch):
 
 
 @pytest.mark.skipif(cuda.available(), reason="there is a GPU")
-@pytest.mark.parametrize("more", [["--device", "gpu"], ["--time"]])
-def test_without_a_gpu(wgdsl, more):
+@pytest.mark.parametrize(
+    "more, simulated", [(["--device", "gpu"], True), (["--time"], False), (["--time", "--device", "gpu"], False)]
+)
+def test_without_a_gpu(wgdsl, more, simulated):
     code, _, err = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", *more)
-    assert code == 69 and "help: run it in the simulator" in err
+    assert code == 69 and "NVIDIA GPU" in err and ("simulator" in err) == simulated
+
+
+@pytest.mark.parametrize("dims", ["M=0,N=8,K=8", "M=5,N=0,K=8", "M=5,N=8,K=0"])
+def test_arrays_without_elements(wgdsl, dims):
+    code, out, _ = wgdsl("run", GEMM, "--dims", dims, "--device", "sim", "--check")
+    assert code == 0 and "right" in out
+
+
+@pytest.mark.parametrize("words", [["--dims", "M=5", "--dims", "N=8,K=16"], ["--dims", "M=5", "N=8", "K=16"]])
+def test_dims_accumulate(wgdsl, words):
+    code, out, _ = wgdsl("run", GEMM, *words, "--device", "sim", "--set", "bias=true,T=bf16")
+    assert code == 0 and "M = 5, K = 16, N = 8" in out and "bfloat16" in out and "note" not in out
+
+
+def test_bf16_is_kept_as_f32(wgdsl, tmp_path):
+    path = tmp_path / "out.npz"
+    assert wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", "--set", "T=bf16", "--device", "reference", "-o", path)[0] == 0
+    assert {a.dtype.name for a in np.load(path).values()} == {"float32"}
+
+
+def test_the_simulator_says_what_a_gpu_would_refuse(wgdsl):
+    code, out, _ = wgdsl("run", GEMM, "--dims", "M=5,N=7,K=7", "--device", "sim")
+    notes = [line for line in out.splitlines() if line.startswith("note")]
+    assert code == 0 and len(notes) == 2, "the result is stored another way"
+    assert notes[0].startswith("note: on a GPU `A` would be refused: the stride of `A` along axis 0 is 14 bytes")
 
 
 def test_set_takes_several_and_sorts_them(wgdsl):
@@ -69,8 +96,8 @@ def test_set_takes_several_and_sorts_them(wgdsl):
 
 
 def test_spread():
-    assert cli.spread(["x", "--set", "a=1", "b=2", "--dims", "c=3", "--set", "d=4"]) == [
-        "x", "--set", "a=1", "--set", "b=2", "--dims", "c=3", "--set", "d=4",
+    assert cli.spread(["x", "--set", "a=1", "b=2", "--dims", "c=3", "e=5", "y", "f=6", "--set", "d=4"]) == [
+        "x", "--set", "a=1", "--set", "b=2", "--dims", "c=3", "--dims", "e=5", "y", "f=6", "--set", "d=4",
     ]  # fmt: skip
 
 
@@ -124,7 +151,8 @@ def test_print_after(wgdsl):
         (["compile", GEMM, "--target", "sm_9"], "`sm_9` is not a target"),
         (["compile", GEMM, "--emit", "all"], "there is no form `all`"),
         (["compile", GEMM, "--print-after", "all"], "no pass is called `all`"),
-        (["compile", ATTENTION, "--schedule", "simple"], "WG04"),
+        (["compile", ATTENTION], "for example `--set D=128 E=128`"),
+        (["compile", ATTENTION, "--set", "D=64", "--schedule", "simple"], "needs E fixed at compile time"),
         (["run", GEMM, "--dims", "M=3,N=4", "--device", "sim"], "WG0655"),
         (["run", GEMM, "--dims", "M=3,N=4,K=8,Q=1", "--device", "sim"], "the program has no dim `Q`"),
         (["run", GEMM, "--dims", "M", "--device", "sim"], "isn't of the form NAME=VALUE"),
@@ -158,6 +186,43 @@ def test_check_of_what_is_right(wgdsl):
     assert wgdsl("check", ATTENTION, "--set", "D=64", "E=64", "--schedule", "fa3")[0] == 0
 
 
+@pytest.fixture
+def two_texts(tmp_path, monkeypatch):
+    """(attention, a schedule for it), without the version line of the second; the folder is the current one."""
+    monkeypatch.chdir(tmp_path)
+    schedule = resource("schedules", "hopper", "attention_simple.wg").read_text()
+    return Path(ATTENTION).read_text(), schedule.replace("wg 1\n", "")
+
+
+def test_check_takes_the_schedules_of_the_file(wgdsl, two_texts):
+    program, schedule = two_texts
+    Path("a.wg").write_text(program + schedule)
+    note = "note: a.wg: schedule `simple` needs D and E fixed at compile time; checked with `--set D=128 E=128`\n"
+    assert wgdsl("check", "a.wg") == (0, note, "")
+    assert wgdsl("check", "a.wg", "--set", "D=64,E=64") == (0, "", "")
+    Path("a.wg").write_text(program + schedule.replace("await O[j]", ""))
+    code, _, err = wgdsl("check", "a.wg")
+    assert code == 1 and "WG04" in err.replace("WG0406", "").replace("WG0407", "")
+
+
+def test_a_schedule_for_a_name_that_is_misspelt(wgdsl, two_texts):
+    program, schedule = two_texts
+    Path("a.wg").write_text(program + schedule.replace("for attention", "for atention"))
+    for words in (["check", "a.wg"], ["compile", "a.wg", "--schedule", "none"]):
+        code, _, err = wgdsl(*words)
+        assert code == 1 and "no program is called `atention`" in err and "did you mean `attention`?" in err
+
+
+def test_a_refused_choice_is_the_only_mistake(wgdsl, tmp_path):
+    path = tmp_path / "p.wg"
+    path.write_text(
+        "wg 1\nprogram p {\n option act in {none, relu}\n type T in {f16, bf16}\n dims M\n in X: T[M]\n out Y: T[M]\n"
+        " Y[i] = relu(X[i]) when act == relu\n Y[i] = X[i] when act == none\n}\nschedule s for p on sm_90a {\n stream i\n}\n"
+    )
+    code, _, err = wgdsl("compile", path, "--set", "act=gelu", "T=f64")
+    assert code == 1 and err.count("error[") == 2 and "one of none, relu" in err and "expected `f16` or `bf16`" in err
+
+
 def test_fmt(wgdsl, tmp_path):
     path = tmp_path / "p.wg"
     path.write_text("wg 1\nprogram p {\n dims  M\n in X:f32[M]\n out Y: f32[M]\n   Y[i]=X[i] # why\n}\n")
@@ -170,6 +235,22 @@ def test_fmt(wgdsl, tmp_path):
 def test_help_of_a_code(wgdsl):
     code, out, _ = wgdsl("help", "wg0605")
     assert code == 0 and out.startswith("WG0605: no whole ratio\n")
+
+
+def test_help_without_a_code_lists_them(wgdsl):
+    code, out, _ = wgdsl("help")
+    assert code == 0 and "WG0605  no whole ratio\n" in out and "WG0101" in out
+
+
+def test_version(wgdsl):
+    from wgdsl import __version__
+
+    assert wgdsl("--version") == (0, f"wgdsl {__version__}\n", "")
+
+
+def test_golden_status_without_the_folder(wgdsl, tmp_path):
+    code, out, err = wgdsl("golden", "status", tmp_path / "golden")
+    assert code == 1 and not out and f"no folder {tmp_path / 'golden'}" in err
 
 
 def test_golden_status(wgdsl, tmp_path):
@@ -225,8 +306,18 @@ def test_a_watched_process_is_killed(monkeypatch):
 
     from wgdsl.tools import watch
 
-    monkeypatch.setattr(watch, "MODULE", ["-c", "import time; time.sleep(60)"])
+    code = "import os, sys, time; os.write(int(sys.argv[-1]), b'+'); time.sleep(60)"
+    monkeypatch.setattr(watch, "MODULE", ["-c", code])
     start = time.monotonic()
     with pytest.raises(watch.Hung, match=r"didn't end within 0\.5 s"):
         watch.watched([], 0.5)
     assert time.monotonic() - start < 10
+
+
+def test_only_work_on_the_gpu_is_limited(monkeypatch):
+    """The float64 check after it may take as long as it likes."""
+    from wgdsl.tools import watch
+
+    code = "import os, sys, time; p = int(sys.argv[-1]); os.write(p, b'+'); os.write(p, b'-'); time.sleep(1.5); sys.exit(3)"
+    monkeypatch.setattr(watch, "MODULE", ["-c", code])
+    assert watch.watched([], 0.5) == 3

@@ -48,6 +48,21 @@ def test_program_and_schedule_in_one_text_and_beside_the_file(tmp_path):
     assert wgdsl.compile(tmp_path / "p.wg", schedule="pipelined", build=False).roles.schedule == "pipelined"
 
 
+def test_several_schedules_of_one_name(tmp_path):
+    program, schedule = GEMM.read_text(), PIPELINED.read_text()
+    own = schedule.replace("wg 1", "")
+    with pytest.raises(wgdsl.WgError, match=r"WG0658.*`pipelined`: in <text>"):
+        wgdsl.compile(program + own + own, build=False)
+    for name, text in (("p", program), ("a", schedule), ("b", schedule)):
+        (tmp_path / f"{name}.wg").write_text(text)
+    for wanted in (None, "pipelined"):
+        with pytest.raises(wgdsl.WgError, match=r"WG0658.*in .*a\.wg and in .*b\.wg"):
+            wgdsl.compile(tmp_path / "p.wg", schedule=wanted, build=False)
+    assert wgdsl.compile(tmp_path / "p.wg", schedule=tmp_path / "b.wg", build=False).roles.schedule == "pipelined"
+    (tmp_path / "p.wg").write_text(program + own)
+    assert wgdsl.compile(tmp_path / "p.wg", build=False).roles.schedule == "pipelined", "the program's own file comes first"
+
+
 def test_an_edit_shows_at_once(tmp_path):
     path = tmp_path / "p.wg"
     path.write_text(GEMM.read_text())

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from . import __version__
 from .diagnostics.model import EnvironmentFault, InternalError, WgError
 from .forms import COMPILED, EMITS
 
@@ -19,6 +20,7 @@ golden_app = typer.Typer(no_args_is_help=True, help="Golden CUDA texts.")
 app.add_typer(golden_app, name="golden")
 
 OK, USER, ENVIRONMENT, INTERNAL = 0, 1, 69, 70
+SEVERAL = ("--set", "--dims")  # options that take every NAME=VALUE after them
 
 File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
 Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
@@ -32,6 +34,19 @@ Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help
 Passes = Annotated[list[str] | None, typer.Option("--print-after", metavar="PASS", help="print the form that this pass made")]
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wgdsl {__version__}")
+        raise typer.Exit(OK)
+
+
+@app.callback()
+def whole_program(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+) -> None:
+    """What precedes every command."""
+
+
 @app.command()
 def check(
     files: Files,
@@ -40,10 +55,13 @@ def check(
     schedule: Schedule = None,
     target: Target = "auto",
 ) -> None:
-    """Look for mistakes: every program alone, and under a schedule if one is named or dims are fixed."""
+    """Look for mistakes: every program under each schedule of its file, or one under the schedule and dims that are given."""
     from .tools.checking import check_file
 
-    problems = [p for path in files for p in check_file(path, set_ or [], program, schedule, target)]
+    checked = [check_file(path, set_ or [], program, schedule, target) for path in files]
+    for note in (note for c in checked for note in c.notes):
+        typer.echo(note)
+    problems = [p for c in checked for p in c.problems]
     if problems:
         raise WgError(problems)
 
@@ -98,7 +116,7 @@ def explain(
 def run(
     file: File,
     set_: Set = None,
-    dims: Annotated[str, typer.Option("--dims", metavar="B=2,M=512,...", help="the dims of this call")] = "",
+    dims: Annotated[list[str] | None, typer.Option("--dims", metavar="B=2,M=512 ...", help="the dims of this call")] = None,
     device: Annotated[str, typer.Option("--device", metavar="auto|gpu|sim|reference", help="where to run")] = "auto",
     check: Annotated[bool, typer.Option("--check", help="compare with float64 on the same inputs")] = False,
     time: Annotated[bool, typer.Option("--time", help="time it, on a GPU")] = False,
@@ -113,21 +131,23 @@ def run(
     target: Target = "auto",
     print_after: Passes = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE.npz", help="inputs and results")] = None,
-    watched: Annotated[bool, typer.Option("--watched", hidden=True)] = False,
+    watched: Annotated[int | None, typer.Option("--watched", hidden=True)] = None,
 ) -> None:
     """Run a kernel on random inputs: on the GPU, in the simulator, or in float64."""
     from .tools.running import Request, perform
+    from .tools.watch import report_to
 
+    report_to(watched)
     prepared = _prepared(file, set_, program, schedule, target, print_after)
     request = Request(
-        dims=dims,
+        dims=tuple(dims or ()),
         device=device,
         check=check,
         repeats=repeats if time else 0,
         seed=seed,
         cuda=cuda,
         output=output,
-        timeout=None if watched else timeout,
+        timeout=timeout if watched is None else None,
     )
     lines, right = perform(*prepared, request, sys.argv[1:])
     for line in lines:
@@ -137,12 +157,12 @@ def run(
 
 
 @app.command("help")
-def help_(code: Annotated[str, typer.Argument(help="for example WG0203", show_default=False)]) -> None:
+def help_(code: Annotated[str, typer.Argument(help="for example WG0203; without it, all are listed")] = "") -> None:
     """Explain an error code."""
-    from .diagnostics.catalogue import help_text
+    from .diagnostics.catalogue import help_text, list_text
 
     try:
-        typer.echo(help_text(code), nl=False)
+        typer.echo(help_text(code) if code else list_text(), nl=False)
     except LookupError as e:
         typer.echo(f"error: {e.args[0]}", err=True)
         raise typer.Exit(USER) from None
@@ -156,6 +176,9 @@ def status(
     """List the golden texts that no GPU has run right."""
     from .tools import golden
 
+    if not folder.is_dir():
+        typer.echo(f"error: there is no folder {folder} here: name the one with the `.cu` files", err=True)
+        raise typer.Exit(USER)
     found = golden.status(folder, record)
     for path in found.unproven:
         typer.echo(f"unproven {path}")
@@ -191,15 +214,17 @@ def _write(what: str | bytes, output: Path | None) -> None:
 
 
 def spread(arguments: list[str]) -> list[str]:
-    """`--set a=1 b=2` as `--set a=1 --set b=2`: every NAME=VALUE after it belongs to it."""
+    """`--set a=1 b=2` as `--set a=1 --set b=2`: every NAME=VALUE after `--set` or `--dims` belongs to it."""
     out: list[str] = []
-    setting = False
+    setting = ""
     for word in arguments:
-        if setting and out[-1] != "--set" and "=" in word and not word.startswith("-"):
-            out.append("--set")
-        elif out and out[-1] != "--set":
-            setting = False
-        setting = setting or word == "--set"
+        if word in SEVERAL:
+            setting = word
+        elif out and out[-1] not in SEVERAL:
+            if setting and "=" in word and not word.startswith("-"):
+                out.append(setting)
+            else:
+                setting = ""
         out.append(word)
     return out
 

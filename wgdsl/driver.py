@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .diagnostics.model import EnvironmentFault, InternalError, WgError
+from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
 from .foundation.source import Source
@@ -22,7 +22,8 @@ from .sources import Found, find
 from .syntax import ast
 from .targets.choice import resolve
 
-TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `dims_to_fix` proposes
+TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
+UNFIXED = (AxisNotCovered, ExtentNotFixed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,18 +121,19 @@ def prepare(
         try:
             forms = lower(found, journal.settings, journal)
         except WgError as e:
-            missing = dims_to_fix(found, journal.settings, e)
-            if missing is None:
+            if not any(isinstance(p, UNFIXED) for p in e.problems):
                 raise
-            raise WgError(missing) from e
+            raise WgError(mended(found, journal.settings, e)) from e
         return Kernel(forms), journal
 
 
-def dims_to_fix(found: Found, settings: Settings, failed: WgError) -> DimsToFix | None:
-    """What to say in place of "its extent isn't fixed": the dims with which the schedule can be lowered, if there are any.
+def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
+    """What to say in place of "its extent isn't fixed": the dims with which the schedule can be lowered, if there are any; else
+    the same, and what is wrong beside it.
 
     Only a trial tells a dim that has to be fixed from an index that the schedule forgot.
     """
+    beside: tuple[Problem, ...] = ()
     for size in TRIAL_SIZES:
         problem: WgError | None = failed
         dims: dict[str, int] = {}
@@ -142,8 +144,12 @@ def dims_to_fix(found: Found, settings: Settings, failed: WgError) -> DimsToFix 
                 break
             problem = _trial(found, replace(settings, dims={**settings.dims, **dims}))
         if problem is None:
-            return DimsToFix(span=found.schedule.span, schedule=found.schedule.name, dims=dims)
-    return None
+            ordered = {
+                n: dims[n] for d in found.program.items if isinstance(d, ast.DimsDecl) for n, _ in d.entries if n in dims
+            }
+            return [DimsToFix(span=found.schedule.span, schedule=found.schedule.name, dims=ordered)]
+        beside = tuple(p for p in problem.problems if dims and not isinstance(p, UNFIXED))
+    return [*failed.problems, *beside]
 
 
 def _trial(found: Found, settings: Settings) -> WgError | None:
@@ -158,7 +164,7 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
     """The dims of the extents that the problems miss; none if another problem is among them."""
     from .analyse.analyse import analyse
 
-    if not all(isinstance(p, AxisNotCovered | ExtentNotFixed) for p in failed.problems):
+    if not all(isinstance(p, UNFIXED) for p in failed.problems):
         return []
     graph = analyse(found.program, options=settings.options, types=settings.types, dims=settings.dims)
     indices = [p.index for p in failed.problems if isinstance(p, AxisNotCovered | ExtentNotFixed)]

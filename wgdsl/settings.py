@@ -20,8 +20,7 @@ def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
     types = {d.name for d in program.items if isinstance(d, ast.TypeDecl)}
     dims = {name for d in program.items if isinstance(d, ast.DimsDecl) for name, _ in d.entries}
     out: dict[str, dict[str, Any]] = {"options": {}, "types": {}, "dims": {}}
-    for text in texts:
-        name, value = split(text)
+    for name, value in pairs(texts):
         if name in options:
             out["options"][name] = value
         elif name in types:
@@ -33,6 +32,11 @@ def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
     return Settings(**out)
 
 
+def pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """The (name, value) of texts that hold one NAME=VALUE each, or several between commas. The last of a name counts."""
+    return [split(part) for text in texts for part in text.split(",") if part.strip()]
+
+
 def split(text: str) -> tuple[str, str]:
     """`NAME=VALUE` as (name, value). Raises WgError (WG0654) for another form."""
     name, sign, value = text.partition("=")
@@ -41,9 +45,9 @@ def split(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def numbers(text: str) -> dict[str, int]:
-    """`B=2,M=512` as dims."""
-    return {name: whole(name, value) for name, value in map(split, filter(str.strip, text.split(",")))}
+def numbers(texts: Iterable[str]) -> dict[str, int]:
+    """`B=2,M=512` and the like as dims."""
+    return {name: whole(name, value) for name, value in pairs(texts)}
 
 
 def whole(name: str, value: str) -> int:

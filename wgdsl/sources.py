@@ -123,9 +123,7 @@ def find_schedule(
             return _only(fit, program)
     others = [s for place in places for s, _ in place]
     if others:
-        raise WgError(
-            TargetMismatch(span=others[0].span, target=str(target), schedule=others[0].name, needs=others[0].target)
-        )
+        raise WgError(TargetMismatch(span=others[0].span, target=str(target), schedule=others[0].name, needs=others[0].target))
     known = tuple(dict.fromkeys(s.name for place in schedules_for(program, own, beside) for s, _ in place))
     unknown = UnknownSchedule(name=TEXT_PATH if is_text(wanted) else str(wanted or ""), program=program, known=known)
     raise WgError([unknown, *misnamed(parse_source(own))])

@@ -54,6 +54,8 @@ PROBLEMS = [
     runtime.UnknownTarget(target="sm_9", known=("sm_90a",)),
     runtime.UnknownSetting(text="causl", known=("causal", "lse", "T", "D")),
     runtime.DimsDontFit(why="dim `K` of `gemm` does not follow from the shapes: give it", dims=("M", "N", "K")),
+    runtime.DimsToFix(schedule="fa3", dims={"D": 128, "E": 128}, span=SPAN),
+    runtime.AmbiguousSchedule(name="s", program="p", paths=("a.wg", "b.wg"), first=SPAN, span=SPAN),
     runtime.EditedTextRefused(path="edited.cu", log='edited.cu(1): error: identifier "x" is undefined\n1 error detected'),
 ]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import wgdsl
-from wgdsl.cli import main
+from wgdsl.cli import app, main
+from wgdsl.forms import COMPILED, EMITS, PASSES
 from wgdsl.foundation.source import Source
 from wgdsl.syntax.parser import parse
 from wgdsl.tools.running import run
@@ -96,3 +97,23 @@ def test_the_readme_shows_what_a_mistake_gives(console):
     code, seen, shown = console("check", mistake="      await A[k]\n")
     assert code == 1
     assert seen.strip() == shown.strip()
+
+
+@pytest.mark.parametrize(
+    "command, shown", [text.split("\n", 1) for _, text in blocks(ROOT / "docs" / "usage.md", "") if text.startswith("$ ")]
+)
+def test_the_commands_of_the_usage_page(command, shown, tmp_path, monkeypatch, capsys):
+    linear = next(text for _, text in blocks(ROOT / "README.md") if "program linear" in text)
+    (tmp_path / "linear.wg").write_text(linear, "utf-8")
+    monkeypatch.chdir(ROOT if "examples/" in command else tmp_path)
+    with pytest.raises(SystemExit):
+        main(shlex.split(command)[2:])
+    seen = capsys.readouterr()
+    assert set(shown.splitlines()) - {"..."} <= set((seen.out + seen.err).splitlines())
+
+
+def test_the_usage_page_names_every_command_and_form():
+    page = (ROOT / "docs" / "usage.md").read_text("utf-8")
+    commands = [c.name or c.callback.__name__ for c in app.registered_commands if c.callback]
+    assert all(f"wgdsl {name}" in page for name in commands)
+    assert all(f"`{form}`" in page for form in (*EMITS, *COMPILED, *PASSES))

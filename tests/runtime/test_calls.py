@@ -6,9 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.runtime.graphs import SHAPES, kernel_of, zeros
+from tests.runtime.graphs import GROUPED, SHAPES, kernel_of, zeros
 from wgdsl.diagnostics.model import EnvironmentFault, WgError
 from wgdsl.runtime import cuda
+from wgdsl.runtime.arrays import view
+from wgdsl.runtime.call import Interface
 
 Q, K = (zeros(SHAPES[n]) for n in "QK")
 
@@ -27,6 +29,17 @@ def test_by_name_and_by_position():
     assert noted.scalars == {"scale": 0.5, "window": 90} and noted.dims["W"] == 3
     kernel.simulate(K=K, Q=Q, W=4)
     assert noted.dims["W"] == 4 and noted.scalars["scale"] == 0.25 and noted.arrays["Q"] is Q
+
+
+def test_a_type_is_proposed_only_if_the_program_has_it():
+    given = view("Q", Q.astype(np.float32))
+    for choices, said in [
+        (("f16", "bf16"), "convert it to bf16"),
+        (("f32", "bf16"), "convert it, or compile with types={'T': 'f32'}"),
+    ]:
+        with pytest.raises(WgError) as e:
+            Interface(GROUPED, {"T": choices}).check({"Q": given})
+        assert e.value.problems[0].help() == said
 
 
 def test_given_outputs_are_written_and_returned():

@@ -33,7 +33,10 @@ class Choices:
         for d in decls:
             with self.problems.collect():
                 self.context.declare(d.name, "option", d.span)
-                self.context.options[d.name] = self._option(d, given)
+                self.context.options[d.name] = self._option(d, {})
+                # A choice that is refused leaves the default: nothing that mentions the name is wrong for it.
+                if d.name in given:
+                    self.context.options[d.name] = self._option(d, given)
 
     def _refuse_others(self, what: str, given: Iterable[str], names: list[str]) -> None:
         for name in given:
@@ -72,7 +75,9 @@ class Choices:
         for d in decls:
             with self.problems.collect():
                 self.context.declare(d.name, "type", d.span)
-                self.context.types[d.name] = _type(d, str(given.get(d.name, d.choices[0])))
+                self.context.types[d.name] = _type(d, d.choices[0])
+                if d.name in given:
+                    self.context.types[d.name] = _type(d, str(given[d.name]))
 
     def dims(self, decls: Iterable[ast.DimsDecl], given: Mapping[str, int]) -> None:
         computed: dict[str, Span | None] = {}

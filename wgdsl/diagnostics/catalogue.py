@@ -44,6 +44,11 @@ def help_text(code: str) -> str:
     return f"{problem.code}: {_words(problem.__name__)}\n\n{problem.doc.strip()}\n"
 
 
+def list_text() -> str:
+    """What `wgdsl help` prints: every code with its name."""
+    return "".join(f"{code}  {_words(problem.__name__)}\n" for code, problem in all_problems().items())
+
+
 def _words(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
 

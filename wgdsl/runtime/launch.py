@@ -7,7 +7,7 @@ again on any stream. Nothing in it changes once it is made, so threads may share
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,11 +16,11 @@ from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..roles.model import Kernel, Param, TensorMap
 from ..targets.tma import TMA
-from .arrays import ArrayView
+from .arrays import ArrayView, contiguous
 from .bind import LIMIT, Bound
 from .cuda import checked, driver
 from .module import Module
-from .tensor_map import encode, map_problem, placeholder
+from .tensor_map import ArrayRule, encode, map_problem, placeholder
 
 _SCALARS = {"f32": ctypes.c_float, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "bool": ctypes.c_int32}
 
@@ -68,6 +68,18 @@ def prepare(
     arguments = tuple(make.value(p) for p in kernel.params)
     pointers = (ctypes.c_void_p * len(arguments))(*(_address(a) for a in arguments))
     return Launch(module.function(device), blocks, kernel.threads, module.shared, pointers, arguments, kernel.name)
+
+
+def refusals(kernel: Kernel, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[ArrayRule]:
+    """Why dense arrays of these shapes can't be launched on: the tensor maps that don't fit and that nothing stands in for."""
+    flagged = {p.tensor for p in kernel.params if p.kind == "flag"}
+    for m in kernel.maps:
+        if m.tensor in flagged:
+            continue
+        shape = shapes[m.tensor]
+        problem = map_problem(m, ArrayView(0, shape, contiguous(shape), m.dtype.name, 0, "numpy"))
+        if problem is not None:
+            yield problem
 
 
 def _address(argument: Any) -> int:

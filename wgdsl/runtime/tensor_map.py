@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..diagnostics.model import Problem, WgError
+from ..diagnostics.model import WgError
 from ..diagnostics.runtime import BaseRule, InnerStride, MapRefused, StrideRule
 from ..roles.model import TensorMap
 from ..targets.tma import TMA
 from .arrays import ArrayView
 from .cuda import CudaError, checked, driver
+
+ArrayRule = InnerStride | BaseRule | StrideRule
 
 _TYPES = {
     "f32": "FLOAT32",
@@ -40,7 +42,7 @@ class Geometry:
     swizzle: int
 
 
-def map_problem(m: TensorMap, view: ArrayView) -> Problem | None:
+def map_problem(m: TensorMap, view: ArrayView) -> ArrayRule | None:
     """Why the copy engine can't reach this array; None if it can. An axis of one element may have any stride.
 
     Whether a stride may be 0 (a broadcast axis) is for the driver to say.

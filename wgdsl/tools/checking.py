@@ -1,39 +1,67 @@
 """`wgdsl check`: mistakes in a file, without making a kernel of it.
 
-In: a path and what the caller fixes.  Out: the problems. Each program is analysed alone, its dims symbolic; with a schedule
-or fixed dims it also goes through the schedule and the verifier.
+In: a path and what the caller fixes.  Out: the problems, and notes. Each program is analysed alone, its dims symbolic, then
+under every schedule for it in the same file; with a schedule named or dims fixed, one program goes through that one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..diagnostics.model import Problem, WgError
+from ..diagnostics.runtime import DimsToFix
 from ..driver import check_program, prepare
 from ..foundation.source import Source
 from ..settings import sort_settings
-from ..sources import load, parse_source
+from ..sources import load, misnamed, parse_source
 from ..syntax import ast
 
 
-def check_file(path: Path, settings: list[str], program: str | None, schedule: str | None, target: str) -> list[Problem]:
+@dataclass(kw_only=True)
+class Checked:
+    """What is wrong, and notes on what could only be checked in part."""
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def check_file(path: Path, settings: list[str], program: str | None, schedule: str | None, target: str) -> Checked:
     """The problems of one file, in source order; none if it is right."""
+    found = Checked()
     try:
         source = load(path)
         file = parse_source(source)
         if schedule is not None or settings:
-            prepare(
-                path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f.program, settings)
-            )
-            return []
+            _lowered(path, settings, program, schedule, target)
+            return found
     except WgError as e:
-        return list(e.problems)
-    return [p for each in file.programs for p in _problems(each, source)]
+        return Checked(problems=list(e.problems))
+    for each in file.programs:
+        if program in (None, each.name):
+            _check(each, file, source, path, target, found)
+    found.problems += misnamed(file)
+    return found
 
 
-def _problems(program: ast.Program, source: Source) -> list[Problem]:
+def _check(program: ast.Program, file: ast.File, source: Source, path: Path, target: str, found: Checked) -> None:
     try:
         check_program(program, source)
-    except WgError as e:
-        return list(e.problems)
-    return []
+    except WgError as e:  # a schedule for it would only repeat that
+        found.problems += e.problems
+        return
+    for name in dict.fromkeys(s.name for s in file.schedules if s.program == program.name):
+        try:
+            _lowered(path, [], program.name, name, target)
+        except WgError as e:
+            found.problems += [p for p in e.problems if not isinstance(p, DimsToFix)]
+            found.notes += [_note(path, p) for p in e.problems if isinstance(p, DimsToFix)]
+
+
+def _lowered(path: Path, settings: list[str], program: str | None, schedule: str | None, target: str) -> None:
+    prepare(path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f.program, settings))
+
+
+def _note(path: Path, p: DimsToFix) -> str:
+    dims = " ".join(f"{n}={v}" for n, v in p.dims.items())
+    return f"note: {path}: {p.title()}; checked with `--set {dims}`"

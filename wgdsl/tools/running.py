@@ -20,11 +20,12 @@ from ..reference.random import random_inputs
 from ..runtime import cuda
 from ..runtime.bind import Bound, call_dims, shape_of
 from ..runtime.kernel import Kernel
+from ..runtime.launch import refusals
 from ..runtime.nvrtc import Refused
 from ..runtime.timing import time_kernel
 from ..settings import numbers
 from .judge import Verdict, judge
-from .watch import watched
+from .watch import busy, watched
 
 DEVICES = ("auto", "gpu", "sim", "reference")
 
@@ -60,9 +61,11 @@ def run(kernel: Kernel, dims: Mapping[str, int], *, device: str, seed: int = 0, 
     given = kernel.interface.sort((), {**inputs, **_parameters(kernel, dims)}, None)
     bound = kernel.bound(given)
     outputs = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
-    kernel(**inputs, **given.dims, out=outputs, device=device)
+    with busy():
+        kernel(**inputs, **given.dims, out=outputs, device=device)
     verdicts = judge(kernel.graph, inputs, bound.scalars, bound.dims, outputs) if check else []
-    seconds = time_kernel(kernel, inputs, given.dims, repeats) if repeats else []
+    with busy():
+        seconds = time_kernel(kernel, inputs, given.dims, repeats) if repeats else []
     return Run(device=device, inputs=inputs, results=outputs, bound=bound, verdicts=tuple(verdicts), seconds=tuple(seconds))
 
 
@@ -110,7 +113,7 @@ def _shape(a: np.ndarray) -> str:
 class Request:
     """What `wgdsl run` was asked. `timeout` None: this is the watched process."""
 
-    dims: str
+    dims: tuple[str, ...]
     device: str
     check: bool
     repeats: int
@@ -125,21 +128,43 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
     device = choose_device(request.device)
     if request.cuda is not None:
         kernel = with_text(kernel, request.cuda.read_text("utf-8"))
+    if request.repeats or request.cuda is not None:
+        _needs_gpu(device)
     if device == "gpu":
         cuda.driver()
         _build(kernel, journal, request.cuda)
         if request.timeout is not None:
-            return [], watched([*arguments, "--watched"], request.timeout) == 0
-    elif request.repeats or request.cuda is not None:
-        raise EnvironmentFault("times are taken, and CUDA texts run, on a GPU only", cuda.CURE)
+            return [], watched(arguments, request.timeout) == 0
     with guarded(journal):
         done = run(
             kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats
         )
     if request.output is not None:
-        arrays: dict[str, Any] = {**done.inputs, **done.results}
+        arrays: dict[str, Any] = {n: portable(a) for n, a in {**done.inputs, **done.results}.items()}
         np.savez(request.output, **arrays)
-    return summary(done), done.right
+    return [*summary(done), *gpu_notes(kernel, done)], done.right
+
+
+def _needs_gpu(device: str) -> None:
+    what = "times are taken, and CUDA texts run, on a GPU only"
+    if not cuda.available():
+        raise EnvironmentFault(what, "run this on a machine with an NVIDIA GPU and its driver")
+    if device != "gpu":
+        raise EnvironmentFault(what, "leave `--device` out: this machine has one")
+
+
+def portable(a: np.ndarray) -> np.ndarray:
+    """The array in a type that NumPy's files can hold: bf16 and fp8 become f32, exactly."""
+    return a if a.dtype.isbuiltin == 1 else a.astype(np.float32)
+
+
+def gpu_notes(kernel: Kernel, done: Run) -> list[str]:
+    """What a GPU would refuse of arrays that the simulator took: dense ones, as NumPy arrays are copied to a GPU."""
+    if done.device != "sim":
+        return []
+    shapes = {name: a.shape for name, a in {**done.inputs, **done.results}.items()}
+    problems = dict.fromkeys(p for k in kernel.roles.kernels for p in refusals(k, shapes))
+    return [f"note: on a GPU `{p.name}` would be refused: {p.title()}" for p in problems]
 
 
 def _build(kernel: Kernel, journal: Journal, edited: Path | None) -> None:
