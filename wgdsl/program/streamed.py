@@ -37,7 +37,6 @@ class State:
         return self.node.name
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class Streamed:
     """tile: nodes with an element for each position of the axis, and `states`, in one order (`order`: names).
