@@ -18,13 +18,14 @@ from ..roles import model as roles
 from ..roles.model import Grid, GridAxis, Kernel, Param, Registers, Role, RoleProgram, Step, TensorArg
 from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
+from .barriers import Ids, deal_ids
 from .compute import display
 from .finish import MathSync
 from .load import LoadSync
 from .mask import Trip, make_trip
 from .place import Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
-from .sync import Ids, RoleSync, deal_ids
+from .sync import RoleSync
 
 
 def stream_axis(schedule: ast.Schedule) -> tuple[str, Span | None]:

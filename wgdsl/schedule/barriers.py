@@ -1,0 +1,59 @@
+"""barriers: named barriers, dealt to the roles of a plan before any of them is lowered.
+
+In: a plan.  Out: `Ids`, which numbers the barriers of `in turn` blocks, of each warpgroup and of whole roles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..foundation.source import Span
+from ..program.poly import Poly
+from ..syntax import ast
+from ..targets.registers import WARPGROUP
+from .plan import Plan, steps_of
+
+TURN_THREADS = 2 * WARPGROUP  # one warpgroup hands over, one takes
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Named barriers of one `in turn` block: `first` + warpgroup."""
+
+    role: str
+    block: int
+    first: int
+    count: int
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Named barrier numbers. 0 is the CTA's; then one per warpgroup for each `in turn` block, then one per warpgroup for
+    its own threads (`local`: role -> first), then one for all threads of a role (`role`)."""
+
+    turns: tuple[Turn, ...]
+    local: dict[str, int]
+    role: dict[str, int]
+
+    def first(self, role: str, block: int) -> int:
+        return next(t.first for t in self.turns if t.role == role and t.block == block)
+
+    def whole(self, role: str) -> Poly:
+        return Poly.of(self.role[role])
+
+
+def deal_ids(plan: Plan) -> Ids:
+    """Deal named barriers to the roles of a plan."""
+    at, turns, local = 1, [], {}
+    for role in plan.roles:
+        blocks = [s for s in steps_of(role.steps) if isinstance(s, ast.TurnStep)]
+        for k, s in enumerate(blocks):
+            if role.count > 1:
+                turns.append(Turn(role.name, k, at, role.count, s.span))
+                at += role.count
+    for role in plan.roles:
+        if any(isinstance(s, ast.FinishStep) for s in steps_of(role.steps)):
+            local[role.name] = at
+            at += role.count
+    return Ids(tuple(turns), local, {name: at + k for k, name in enumerate(local)})

@@ -1,0 +1,105 @@
+"""clears: elements of operand tiles that no row may see, since 0 * NaN is NaN in a tensor core.
+
+In: the trip (where the rows of a CTA begin and cease to see anything) and the copy of the loop that is lowered.  Out: `Clear`s,
+which `sync` puts before the product that would read such elements, and their steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..foundation.source import Span
+from ..program.expr import Affine, Expr, conjunction
+from ..program.poly import Poly, minimum
+from ..roles.model import BarSync, ClearRows, FenceAsync, If, Slot, Step
+from ..syntax import ast
+from ..targets.registers import WARPGROUP
+from .mask import Trip
+from .pipeline import Copy
+from .place import Placement, name_of
+from .plan import Plan
+from .products import Product
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clear:
+    """Rows [start, stop) of a tile to clear, counted from its first, under a condition on the stream position."""
+
+    home: str
+    rel: int  # tile relative to the loop variable
+    start: Poly
+    stop: Poly
+    cond: Expr
+
+    def steps(self, part: Poly, slot: Slot, barrier: Poly, count: int, span: Span | None) -> tuple[Step, ...]:
+        """One of the role's `count` warpgroups writes, all wait."""
+        rows = ClearRows(buffer=self.home, part=part, slot=slot, start=self.start, stop=self.stop, span=span)
+        writes = (rows, FenceAsync(span=span))
+        met = BarSync(id=barrier, threads=WARPGROUP * count, note="cleared")
+        if count == 1:
+            return (*writes, met)
+        return If(cond=Affine(poly=-Poly.of("wg")), then=writes), met
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clears:
+    """Decides what a role clears."""
+
+    plan: Plan
+    placement: Placement
+    trip: Trip
+
+    def before(self, p: Product, rel: int, position: Poly, copy: Copy | None, first_cleared: bool) -> Iterator[Clear]:
+        """Before a product that may read such elements. `first_cleared`: a prologue copy has cleared the first tile."""
+        for at_end, first, stop in self.outside():
+            front = at_end == self.trip.descending
+            edge = Poly.of(0) if front else self.trip.n - 1
+            if front and first_cleared:
+                continue
+            if reaches(copy, front, rel, position - edge):
+                yield from self.of(p, rel, position, first, stop, position - edge)
+
+    def after_prologue(self, products: dict[str, Product], copy: Copy) -> Iterator[Clear]:
+        """At the end of a prologue copy: the first tile, if the product that reads it comes in the steady loop."""
+        issued = {name_of(i.step.target) for i in copy.items if isinstance(i.step, ast.IssueStep)}
+        for p in products.values():
+            if self.plan.streamed.state(p.node.name) is None or p.name in issued:
+                continue
+            for at_end, first, stop in self.outside():
+                if at_end == self.trip.descending:
+                    rel = -copy.j.constant if copy.j.constant is not None else 0
+                    yield from self.of(p, rel, Poly.of(0), first, stop, Poly.of(0))
+
+    def outside(self) -> list[tuple[bool, Poly, Poly]]:
+        """(at the axis' end, first, last + 1) of the elements that no row of the CTA sees in the outermost tiles."""
+        t, size = self.trip, self.plan.tiles[self.plan.axis]
+        out = []
+        if t.seen_stop is not None:
+            out.append((True, t.seen_stop, minimum(t.hi * size, self.plan.graph.extents[self.plan.axis])))
+        if t.seen_start is not None:
+            out.append((False, t.lo * size, t.seen_start))
+        return out
+
+    def of(self, p: Product, rel: int, position: Poly, first: Poly, stop: Poly, off_edge: Poly) -> Iterator[Clear]:
+        """Clear elements [first, stop) of the axis in the tile, if there are any, where the stream position is the edge's."""
+        base = self.trip.tile(position) * self.plan.tiles[self.plan.axis]
+        conditions = [Affine(poly=stop - first - 1)]
+        if off_edge.constant != 0:
+            conditions += [Affine(poly=off_edge), Affine(poly=-off_edge)]
+        for home in self.homes(p):
+            yield Clear(home=home, rel=rel, start=first - base, stop=stop - base, cond=conjunction(*conditions))
+
+    def homes(self, p: Product) -> list[str]:
+        """Operand tiles of an accumulating product whose rows run along the streamed axis; their partner is 0 outside."""
+        homes = [h for h in (p.a, p.b) if h is not None and p.a is None]
+        return [h for h in homes if self.placement.placed[h].buffer.rows_index == self.plan.axis]
+
+
+def reaches(copy: Copy | None, front: bool, rel: int, off_edge: Poly) -> bool:
+    """Whether a copy ever has the tile at offset `rel` at the first (last) position of the stream."""
+    if off_edge.constant is not None:
+        return off_edge.constant == 0
+    if copy is None or copy.kind != "steady":
+        return not front and copy is not None and copy.kind == "drain"
+    return rel == (copy.low if front else copy.high)

@@ -1,0 +1,162 @@
+"""products: an `issue` step, matched against the program.
+
+In: the step, the role that takes it, the plan and the placement.  Out: a `Product`: the program's node and where its operands
+and its result lie, all rules of the instruction kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import NoHome, NotYetSupported, RowsPerWarpgroup, TileShape, UnknownName, WrongProduct
+from ..foundation.source import Span
+from ..program.expr import loads
+from ..program.graph import Reduce
+from ..syntax import ast
+from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
+from .compute import display, resolve
+from .place import Placement, name_of
+from .plan import ROWS, Plan, RolePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """A product's node and where its operands and result lie."""
+
+    node: Reduce
+    name: str
+    value: str  # registers of the result
+    rows: str
+    cols: str
+    a: str | None  # home of the left operand, None if in registers
+    a_value: str | None
+    b: str
+    a_major: str
+    b_major: str
+    k: int
+
+
+def match_product(plan: Plan, placement: Placement, role: RolePlan, s: ast.IssueStep) -> Product:
+    """The product of the program that an issue step of a role computes. Raises WgError if it can't, or can't so."""
+    streamed = plan.streamed
+    target = name_of(s.target)
+    name = resolve(streamed, target)
+    node = streamed.tile_node(name)
+    state = streamed.state(name)
+    found = node if isinstance(node, Reduce) else state.node if state else None
+    if found is None or not found.is_contract:
+        known = [n.name for n in streamed.tile if isinstance(n, Reduce)]
+        known += [t.name for t in streamed.states if t.is_contract]
+        raise WgError(UnknownName(span=s.target.span, what="product of the program", name=target, known=tuple(known)))
+    if s.engine != "wgmma":
+        raise WgError(NotYetSupported(span=s.span, what=f"engine `{s.engine}`", cure="sm_90a has `wgmma`"))
+    accumulates = state is not None
+    if accumulates != (s.op == "+="):
+        why, op = ("it is summed over the stream", "+=") if accumulates else ("each tile has its own", "=")
+        raise WgError(WrongProduct(span=s.span, target=target, why=why, cure=f"write `{op}`", statement=found.span))
+    return _Match(plan=plan, placement=placement, role=role, step=s, node=found).product()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Match:
+    """One issue step and the node that it names."""
+
+    plan: Plan
+    placement: Placement
+    role: RolePlan
+    step: ast.IssueStep
+    node: Reduce
+
+    def product(self) -> Product:
+        node, left, right = self.node, name_of(self.step.left), name_of(self.step.right)
+        tensors = [x.tensor for x in loads(node.body)]
+        a_tensor = self.operand_tensor(left, self.step.left.span)
+        b_tensor = self.operand_tensor(right, self.step.right.span)
+        if right not in self.plan.homes:
+            raise WgError(NoHome(span=self.step.right.span, name=right, homes=tuple(self.plan.homes)))
+        if sorted((a_tensor, b_tensor)) != sorted(tensors):
+            self.wrong(f"the operands hold {self.named([a_tensor, b_tensor])}", f"multiply homes of {self.named(tensors)}")
+        axis = node.axes[0]
+        if len(node.axes) != 1:
+            raise WgError(NotYetSupported(span=self.step.span, what="a product over several axes"))
+        b = self.placement.placed[right].buffer
+        cols = b.rows_index if b.cols_index == axis else b.cols_index
+        rows = self.rows_of(left)
+        if axis not in (b.rows_index, b.cols_index) or rows == cols:
+            self.wrong(f"`{right}` holds no axis `{axis}`", f"`{right}` needs `{axis}` and one further axis")
+        self.check_rows(rows, cols)
+        k = self.plan.size(axis, b_tensor, self.step.span)
+        self.shape(cols, self.plan.size(cols, b_tensor, self.step.span), axis, k, b.dtype.name)
+        in_memory = left in self.plan.homes
+        a = self.placement.placed[left].buffer if in_memory else None
+        return Product(
+            node=node,
+            name=name_of(self.step.target),
+            value=display(self.plan.streamed, node.name),
+            rows=rows,
+            cols=cols,
+            a=left if in_memory else None,
+            a_value=None if in_memory else left,
+            b=right,
+            a_major="MN" if a is not None and a.rows_index == axis else "K",
+            b_major="MN" if b.rows_index == axis else "K",
+            k=k,
+        )
+
+    def check_rows(self, rows: str, cols: str) -> None:
+        """A warpgroup multiplies 64 rows, those of the left operand; several of one role must own different ones."""
+        split, left, right = self.role.split, name_of(self.step.left), name_of(self.step.right)
+        if split == cols:
+            why = f"its rows run along `{rows}`, but `{self.role.name}` is split along `{split}`"
+            self.wrong(why, f"rows come from the left operand: `wgmma({right}, {left})`")
+        owner = self.plan.split_role
+        if owner is not None and owner.split == rows and owner.name != self.role.name:
+            raise WgError(NotYetSupported(span=self.step.span, what=f"a product over rows that `{owner.name}` is split along"))
+        if self.plan.axis_of(rows).count != ROWS or (self.role.count > 1 and split != rows):
+            tile = self.plan.size(rows)
+            raise WgError(
+                RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=self.role.count, split=split == rows)
+            )
+
+    def operand_tensor(self, name: str, span: Span | None) -> str:
+        if name in self.plan.homes:
+            return self.plan.homes[name].tensor
+        node = resolve(self.plan.streamed, name)
+        if not node:
+            known = (*self.plan.homes, *(display(self.plan.streamed, n) for n in self.plan.streamed.order))
+            raise WgError(NoHome(span=span, name=name, homes=known))
+        return node
+
+    def wrong(self, why: str, cure: str) -> NoReturn:
+        target = name_of(self.step.target)
+        raise WgError(WrongProduct(span=self.step.span, target=target, why=why, cure=cure, statement=self.node.span))
+
+    def named(self, tensors: list[str]) -> str:
+        return " and ".join(f"`{display(self.plan.streamed, t)}`" for t in tensors)
+
+    def rows_of(self, left: str) -> str:
+        axis = self.node.axes[0]
+        if left in self.plan.homes:
+            a = self.placement.placed[left].buffer
+            if axis not in (a.rows_index, a.cols_index):
+                self.wrong(f"`{left}` holds no axis `{axis}`", f"`{left}` needs `{axis}` and one further axis")
+            return a.rows_index if a.cols_index == axis else a.cols_index
+        node = self.plan.streamed.tile_node(resolve(self.plan.streamed, left))
+        assert node is not None
+        wide = [i for i in node.indices if i != axis and self.plan.size(i, left, self.step.span) > 1]
+        if len(wide) != 1:
+            raise WgError(NotYetSupported(span=self.step.span, what=f"`{left}` as a register operand"))
+        return wide[0]
+
+    def shape(self, cols: str, n: int, axis: str, k: int, dtype: str) -> None:
+        if dtype not in INSTRUCTIONS or not INSTRUCTIONS[dtype].transposable:
+            raise WgError(NotYetSupported(span=self.step.span, what=f"wgmma of {dtype}", cure="it multiplies f16 and bf16"))
+        if n % N_STEP or not 0 < n <= N_MAX:
+            rule = f"wgmma has n a multiple of {N_STEP} up to {N_MAX}"
+            raise WgError(TileShape(span=self.step.span, what="n of this product", value=n, rule=rule, index=cols))
+        step = INSTRUCTIONS[dtype].k
+        if k % step:
+            rule = f"wgmma of {dtype} takes k in steps of {step}"
+            raise WgError(TileShape(span=self.step.span, what="k of this product", value=k, rule=rule, index=axis))

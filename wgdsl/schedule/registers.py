@@ -1,0 +1,144 @@
+"""registers: what is computed, packed and rescaled in the registers of a role.
+
+In: the role's products and which nodes each `compute` evaluates.  Out: `RegisterWriter`, on which `sync` builds: it refuses
+what touches the registers of a product in flight or reads what the role hasn't computed for that tile.
+"""
+
+from __future__ import annotations
+
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import NeverComputed, NoHome, NotYetSupported, StillInFlight, UnknownName
+from ..foundation.dtypes import F32
+from ..foundation.source import Span
+from ..program.expr import Expr, Reg, apply, loads
+from ..program.poly import Poly
+from ..roles.model import Axis, Compute, MapOp, Pack, Step, Value
+from ..syntax import ast
+from .compute import Assignment, Computer, resolve
+from .flight import tile_text
+from .mask import Partial, Trip
+from .pipeline import ast_text
+from .place import Placement, name_of
+from .plan import Plan, RolePlan
+from .products import Product
+from .rings import RingWriter
+
+
+class RegisterWriter(RingWriter):
+    """Steps of one role in the making, and the values in its registers."""
+
+    def __init__(self, plan: Plan, placement: Placement, trip: Trip, role: RolePlan):
+        super().__init__(placement)
+        self.plan, self.trip, self.role = plan, trip, role
+        self.streamed = plan.streamed
+        self.computer = Computer(streamed=plan.streamed, role=role.name)
+        self.products: dict[str, Product] = {}
+        self.computes: list[ast.ComputeStep] = []
+        self.assignment = Assignment(nodes={})
+        self.roundings: list[str] = []
+
+    def declare(self, p: Product) -> None:
+        """Declare the registers of a product's result."""
+        cols = self.plan.size(p.cols)
+        self.computer.declare(Value(name=p.value, role=self.role.name, kind="tile", dtype=F32, cols=cols))
+        self.computer.home.setdefault(p.node.name, p.value)
+
+    def row_axis(self) -> Axis | None:
+        for p in self.products.values():
+            return self.plan.axis_of(p.rows)
+        return None
+
+    def initial_states(self) -> list[Step]:
+        rows = self.row_axis()
+        names = tuple(n for names in self.assignment.nodes.values() for n in names)
+        ops = self.computer.initial(names, rows) if rows else []
+        return [Compute(ops=tuple(ops), note="nothing seen yet")] if ops else []
+
+    def operand_value(self, name: str) -> str:
+        return f"{name}.frag"
+
+    def overwrite(self, value: str) -> None:
+        """A product takes these registers: what was computed in them is gone."""
+        values = self.computer.values
+        for node, home in self.computer.home.items():
+            if (values[home].over or home) == value and self.streamed.tile_node(node) is not None:
+                self.state.computed.pop(node, None)
+
+    def touch(self, value: str, what: str, span: Span | None) -> None:
+        base = self.computer.values[value].over or value if value in self.computer.values else value
+        for g in self.state.flight:
+            if g.value == base or g.operand == value:
+                product = f"{g.product}{tile_text(self.plan.axis, g.rel)}"
+                raise WgError(StillInFlight(span=span, product=product, touched=what, issued=g.span))
+
+    def compute(self, s: ast.ComputeStep, rel: int, position: Poly, masks: tuple[Partial, ...], first: bool) -> None:
+        """What a step evaluates for one tile. `first`: nothing has been seen before it."""
+        step = self.computes.index(s)
+        names = self.assignment.nodes[step]
+        for n in names:
+            for x in (y for e in self.exprs(n) for y in loads(e)):
+                p = next((q for q in self.products.values() if q.node.name == x.tensor), None)
+                if p is not None:
+                    self.touch(p.value, p.name, s.span)
+                if p is not None and self.streamed.state(x.tensor) is None and self.state.computed.get(x.tensor) != rel:
+                    tile = f"{p.name}{tile_text(self.plan.axis, rel)}"
+                    raise WgError(NeverComputed(span=s.span, name=tile, step=ast_text(s), verb="issue"))
+        tile = self.trip.tile(position)
+        rows, cols = self.axes(tile, s)
+        ops = self.computer.ops(names, self.assignment.after(step), rows, cols, tuple(m.predicate for m in masks), first)
+        self.emit(Compute(ops=tuple(ops), note=ast_text(s)))
+        for n in names:
+            self.state.computed[n] = rel
+        moves = [n for n in names for t in self.streamed.states if n in t.references]
+        if moves:
+            self.state.scaled_to = rel
+
+    def exprs(self, name: str) -> tuple[Expr, ...]:
+        node = self.streamed.tile_node(name)
+        state = self.streamed.state(name)
+        return node.exprs() if node is not None else (state.node.body,) if state else ()
+
+    def axes(self, tile: Poly, s: ast.ComputeStep) -> tuple[Axis, Axis]:
+        p = next((q for q in self.products.values() if self.streamed.state(q.node.name) is None), None)
+        if p is None or p.cols != self.plan.axis:
+            cure = "a tile whose columns run along the streamed axis comes from a product such as `S[j] = wgmma(Qs, Ks[j])`"
+            raise WgError(NotYetSupported(span=s.span, what="a `compute` without a product that it starts from", cure=cure))
+        return self.plan.axis_of(p.rows), self.plan.axis_of(p.cols, tile)
+
+    def pack(self, name: str, rel: int | None, span: Span | None) -> None:
+        node = resolve(self.streamed, name)
+        if not node or rel is None or self.state.computed.get(node) != rel:
+            tile = f"{name}{tile_text(self.plan.axis, rel)}"
+            raise WgError(NeverComputed(span=span, name=tile, step=f"pack {tile}"))
+        reader = next((p for p in self.products.values() if p.a_value == name), None)
+        if reader is None:
+            raise WgError(NoHome(span=span, name=name, homes=tuple(p.a_value for p in self.products.values() if p.a_value)))
+        dtype = self.placement.placed[reader.b].buffer.dtype
+        frag = self.operand_value(name)
+        self.touch(frag, name, span)
+        self.computer.declare(Value(name=frag, role=self.role.name, kind="operand", dtype=dtype, cols=reader.k))
+        self.emit(Pack(dst=frag, src=self.computer.home[node], span=span))
+        note = f"{name} to {dtype} (operand of {reader.name})"
+        if note not in self.roundings:
+            self.roundings.append(note)
+        self.state.packed[name] = rel
+
+    def rescale(self, s: ast.RescaleStep) -> None:
+        name = name_of(s.target)
+        if name not in self.products:
+            raise WgError(UnknownName(span=s.span, what="accumulator", name=name, known=tuple(self.products)))
+        if s.grown_by is not None:
+            raise WgError(NotYetSupported(span=s.span, what="`when grown by`", cure="`rescale` without it is always right"))
+        p = self.products[name]
+        state = self.streamed.state(p.node.name)
+        held = self.state.reference.get(p.value)
+        if state is None or state.correction is None or held is None or held == self.state.scaled_to:
+            return
+        if self.state.scaled_to is None or self.state.scaled_to - held != 1:
+            raise WgError(NotYetSupported(span=s.span, what="a rescale over more than one `compute`"))
+        self.touch(p.value, name, s.span)
+        rows, cols = self.plan.axis_of(p.rows), self.plan.axis_of(p.cols)
+        corr = Reg(name=self.computer.correction_name(state))
+        op = MapOp(dst=p.value, expr=apply("mul", Reg(name=p.value), corr), rows=rows, cols=cols)
+        self.emit(Compute(ops=(op,), note=ast_text(s)))
+        self.state.reference[p.value] = self.state.scaled_to
