@@ -1,6 +1,7 @@
 """Text form of the program graph, for `--emit graph` and for tests.
 
-One line for each node: kind, name with the extent of every index, type, what it computes, and where it exists.
+One line for each node: kind, name with the extent of every index, type, what it computes, and where it exists. Then one for
+each edge, with its access maps.
 Deterministic: declaration order for everything that has one, definition order for nodes.
 """
 
@@ -34,6 +35,8 @@ def _lines(graph: ProgramGraph) -> Iterator[str]:
         yield f"require {e}"
     for n in graph.nodes:
         yield _node(graph, n)
+    for source, target, accesses in graph.digraph().edges.data("accesses"):
+        yield f"edge {source} -> {target} at " + ", ".join(f"[{', '.join(map(str, a))}]" for a in accesses)
 
 
 def spelled(value: object) -> str:
