@@ -1,6 +1,6 @@
 """The only module that reads environment variables.
 
-WGDSL_CACHE_DIR   where compiled kernels are kept
+WGDSL_CACHE_DIR   where compiled kernels are kept, and the tables of the parser
 XDG_CACHE_HOME    the folder above it, if that isn't set
 WGDSL_CRASH_DIR   where crash bundles and refused CUDA texts go (default: the system's temporary folder)
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """The folder of compiled kernels. It needn't exist, and may not be writable."""
+    """The folder of compiled kernels and parser tables. It needn't exist, and may not be writable."""
     own = os.environ.get("WGDSL_CACHE_DIR")
     if own:
         return Path(own).expanduser()
