@@ -40,6 +40,7 @@ CASES = {
     "staging larger than what it lies over": ("attention64", SIMPLE, None, "WG0416"),
     "never filled": ("attention", SIMPLE, ("fill Vs[j]", ""), "WG0417"),
     "filled but never read": ("attention", SIMPLE, ("smem Ks", "smem Ls = K[j] by tma ring 2\n  smem Ks"), "WG0417"),
+    "a product of another target": ("attention", SIMPLE, ("= wgmma(Qs", "= mma(Qs"), "WG0418"),
     "an engine of another target": ("attention", SIMPLE, ("K[j] by tma", "K[j] by cp_async"), "WG0418"),
     "output never stored": ("attention", SIMPLE, ("finish O, L via Os", "finish O via Os"), "WG0419"),
     "more threads than a CTA has": ("attention", SIMPLE, ("role load : 1 warpgroup", "role load : 7 warpgroups"), "WG0404"),

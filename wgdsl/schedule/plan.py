@@ -38,6 +38,7 @@ from ..targets.registers import WARPGROUP
 from ..targets.wgmma import M
 
 ROWS = M  # of one product of a warpgroup
+BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,16 +274,13 @@ class _Planner:
                 continue
             if d.tensor in self.graph.absent:
                 continue
-            if d.kind != "smem" or d.engine != "tma":
-                what = f"`{d.kind} ... {('by ' + d.engine) if d.engine else ''}`".replace(" `", "`")
-                if d.engine in ("cp_async",):
-                    self.problems.append(
-                        WrongTarget(
-                            span=d.span, engine=d.engine, target=self.schedule.target, has=TARGETS[self.schedule.target].engines
-                        )
-                    )
-                else:
-                    self.problems.append(NotYetSupported(span=d.span, what=what, cure="`smem NAME = TENSOR[tiles] by tma`"))
+            copies = TARGETS[self.schedule.target].copies
+            if d.kind != "smem" or d.engine in BY_THREADS:
+                what = f"`{d.kind} ... by {d.engine}`" if d.engine else f"`{d.kind}` without an engine"
+                self.problems.append(NotYetSupported(span=d.span, what=what, cure="`smem NAME = TENSOR[tiles] by tma`"))
+                continue
+            if d.engine not in copies:
+                self.problems.append(WrongTarget(span=d.span, engine=d.engine, target=self.schedule.target, has=copies))
                 continue
             home = self.home(d, tiles, axis)
             if home is not None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import NoHome, NotYetSupported, RowsPerWarpgroup, TileShape, UnknownName, WrongProduct
+from ..diagnostics.schedule import NoHome, NotYetSupported, RowsPerWarpgroup, TileShape, UnknownName, WrongProduct, WrongTarget
 from ..foundation.source import Span
 from ..program.expr import loads
 from ..program.graph import Reduce
 from ..syntax import ast
+from ..targets.choice import TARGETS
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
 from .compute import display, resolve
 from .place import Placement, name_of
@@ -50,8 +51,9 @@ def match_product(plan: Plan, placement: Placement, role: RolePlan, s: ast.Issue
         known = [n.name for n in streamed.tile if isinstance(n, Reduce)]
         known += [t.name for t in streamed.states if t.is_contract]
         raise WgError(UnknownName(span=s.target.span, what="product of the program", name=target, known=tuple(known)))
-    if s.engine != "wgmma":
-        raise WgError(NotYetSupported(span=s.span, what=f"engine `{s.engine}`", cure="sm_90a has `wgmma`"))
+    chip = TARGETS[plan.schedule.target]
+    if s.engine not in chip.products:
+        raise WgError(WrongTarget(span=s.span, engine=s.engine, target=chip.name, has=chip.products))
     accumulates = state is not None
     if accumulates != (s.op == "+="):
         why, op = ("it is summed over the stream", "+=") if accumulates else ("each tile has its own", "=")

@@ -10,7 +10,7 @@ from .registers import WARPGROUP
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """One architecture. `shared_limit`: bytes that a CTA may ask for; `shared_slack`: how many of them go into aligning
-    the base by hand; `threads`: of a CTA, at most."""
+    the base by hand; `threads`: of a CTA, at most; `products` and `copies`: engines by the names that schedules use."""
 
     name: str
     shared_sm: int
@@ -20,7 +20,8 @@ class Target:
     shared_slack: int
     named_barriers: int
     threads: int
-    engines: tuple[str, ...]
+    products: tuple[str, ...]
+    copies: tuple[str, ...]
 
     def __post_init__(self):
         assert self.shared_limit == self.shared_sm - self.shared_reserved
@@ -36,5 +37,6 @@ SM_90A = Target(
     shared_slack=1024,
     named_barriers=16,
     threads=1024,
-    engines=("wgmma", "tma"),
+    products=("wgmma",),
+    copies=("tma",),
 )
