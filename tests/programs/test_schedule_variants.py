@@ -20,6 +20,8 @@ PERSISTENT = ("grid over", "grid persistent over")
 SCHEDULES = {
     "3 warpgroups x 80": (THREE, 128, 128),
     "3 warpgroups, own staging, persistent": (edit(THREE, OWN, PERSISTENT), 128, 128),
+    "3 warpgroups, lazy rescale": (edit(THREE, ("rescale O", "rescale O when grown by 8")), 128, 128),
+    "lazy rescale, no overlap": (edit(SIMPLE, ("rescale O", "rescale O when grown by 1")), 64, 64),
     "4 warpgroups x 64": (
         edit(FA3, ("i 128, j 128", "i 256, j 64"), ("2 warpgroups, registers 240", "4 warpgroups, registers 112")),
         64,

@@ -17,7 +17,8 @@ from wgdsl.program.expr import Load
 from wgdsl.program.graph import Map, ProgramGraph
 from wgdsl.program.poly import Poly
 from wgdsl.reference import evaluate, random_inputs, solve_dims
-from wgdsl.reference.functions import FUNCTIONS, rounded
+from wgdsl.program.functions import FUNCTIONS
+from wgdsl.reference.stored import rounded
 
 
 def run(body: str, M=4, N=3, seed=0, **arrays):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wgdsl.reference import functions as reference
+from wgdsl.program import functions as reference
 from wgdsl.sim.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 3.25, -7.5, 80.0, -80.0, np.inf, -np.inf, np.nan]

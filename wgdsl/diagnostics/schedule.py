@@ -676,3 +676,89 @@ works:
 
     def help(self) -> str:
         return f"put it after `for {self.axis} {{ ... }}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CantBeLazy(Problem):
+    code: ClassVar[str] = "WG0425"
+    doc: ClassVar[str] = """`rescale O when grown by 8` leaves an accumulator as it is until the running maximum has grown by 8
+in log2. What is made of both comes out exact; the maximum itself doesn't, so no output may show it.
+
+fails:
+  program attention {
+    dims M, N, D, E
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    in   V: bf16[N, E]
+    out  O: bf16[M, E]
+    out  X: f32[M]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    P[i,j] = softmax[j] S[i,j]
+    O[i,e] = sum[j] P[i,j] * V[j,e]
+    X[i]   = max[j] S[i,j]
+  }
+  schedule simple for attention on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O when grown by 8
+        issue O += wgmma(P[j], Vs[j])
+        await O[j]
+      }
+      finish O, X
+    }
+  }
+works:
+  program attention {
+    dims M, N, D, E
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    in   V: bf16[N, E]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    P[i,j] = softmax[j] S[i,j]
+    O[i,e] = sum[j] P[i,j] * V[j,e]
+  }
+  schedule simple for attention on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O when grown by 8
+        issue O += wgmma(P[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
+"""
+    accumulator: str
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return f"`{self.accumulator}` can't wait for its maximum to grow: {self.why}"
+
+    def help(self) -> str:
+        return self.cure

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import groupby
 
 from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
-from ..roles.model import CompleteOp, Compute, MapOp, Op, ReduceOp
+from ..roles.model import CompleteOp, Compute, MapOp, Op, ReduceOp, VoteOp
 from .context import RoleContext
 from .elements import Elements, Rank, Written, float_text
 from .lowering import lowers
@@ -17,7 +19,16 @@ FAR = 1024.0  # from where `(x - r) * c` subtracts before it scales: see `_fused
 @lowers(Compute)
 def compute(ctx: RoleContext, step: Compute) -> None:
     ctx.need_all_threads(step)
-    for op in step.ops:
+    for when, ops in groupby(step.ops, lambda op: getattr(op, "when", None)):
+        if when is None:
+            _each(ctx, ops)
+            continue
+        with ctx.block(f"if ({ctx.value(when)[1]})"):
+            _each(ctx, ops)
+
+
+def _each(ctx: RoleContext, ops: Iterable[Op]) -> None:
+    for op in ops:
         _LOWER[type(op)](ctx, op)
 
 
@@ -26,6 +37,8 @@ def _title(op: Op) -> str:
         return f"{op.dst} = {op.expr}"
     if isinstance(op, CompleteOp):
         return f"{op.value} = {op.op} over the lanes of a row"
+    if isinstance(op, VoteOp):
+        return f"{op.dst} = {op.cond} in some row of the warp"
     start = f"{op.start}, " if op.start is not None else ""
     return f"{op.dst} = {op.op}({start}{op.src} over {op.cols.index}){' of this lane' if op.lanes == 'partial' else ''}"
 
@@ -90,7 +103,18 @@ def _complete(ctx: RoleContext, op: CompleteOp) -> None:
     ctx.out.loop("for (int half = 0; half < 2; ++half)", [f"{name}[half] = {call}({name}[half]);"])
 
 
-_LOWER = {MapOp: _map, ReduceOp: _reduce, CompleteOp: _complete}
+def _vote(ctx: RoleContext, op: VoteOp) -> None:
+    ctx.out.comment(_title(op))
+    name = ctx.value(op.dst)[1]
+    with ctx.scope.temporaries() as names, ctx.out.block():
+        elements = Elements(ctx, op.rows, None, names)
+        text = bare(elements.text(op.cond, Rank.ROW))
+        elements.arrays.append("bool holds[2];")
+        elements.emit([f"holds[half] = {text};"], [])
+        ctx.out.line(f"{name} = __any_sync(~0u, holds[0] || holds[1]);")
+
+
+_LOWER = {MapOp: _map, ReduceOp: _reduce, VoteOp: _vote, CompleteOp: _complete}
 
 
 # (x - r) * c

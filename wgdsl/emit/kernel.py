@@ -84,7 +84,11 @@ class _Role:
         for v in sorted(ctx.kernel.values, key=lambda v: v.over is not None):
             if v.role != self.role.name:
                 continue
-            kind, name = "unsigned" if v.kind == "operand" else "float", scope.get("value", v.name)
+            name = scope.get("value", v.name)
+            if v.kind == "flag":
+                out.declare(name, f"bool {name};  // one for the warp")
+                continue
+            kind = "unsigned" if v.kind == "operand" else "float"
             alias = v.over is not None
             home = f" = {scope.get('value', v.over)}" if v.over is not None else ""
             out.declare(name, f"{kind} {f'(&{name})' if alias else name}[{v.length}]{home};")

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Scalar, Select
 from ..program.poly import Atom, Factor, Poly
-from .functions import COMPARE, FUNCTIONS, rounded
+from ..program.functions import COMPARE, FUNCTIONS
+from .stored import rounded
 
 Range = tuple[int, int]
 

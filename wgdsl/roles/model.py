@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields
 
 from ..foundation.dtypes import DType
 from ..foundation.source import Span
-from ..program.expr import Expr
+from ..program.expr import Expr, Reg
 from ..program.poly import Poly
 
 # Placed things.
@@ -131,14 +131,17 @@ class TensorMap:
     swizzle: int
 
 
+FEW = {"row": 2, "flag": 1}  # kinds of values that take the same registers whatever the tile
+
+
 @dataclass(frozen=True, kw_only=True)
 class Value:
     """A register value of one warpgroup of `role`.
 
     kind: `tile` = 64 x cols f32 in accumulator layout (cols / 2 registers a thread); `operand` = 64 x cols of `dtype`
     packed as A fragments (cols * bytes / 8 registers); `row` = one f32 per row (2 registers), `partial` when each of the
-    4 lanes of a quad holds its own share. `over`: this value lives in the registers of another one of the same kind and
-    size (it is another name for them).
+    4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register). `over`: this value lives in the
+    registers of another one of the same kind and size (it is another name for them).
     """
 
     name: str
@@ -152,8 +155,8 @@ class Value:
     @property
     def length(self) -> int:
         """Elements of a thread's register array, 32 bits each."""
-        if self.kind == "row":
-            return 2
+        if self.kind in FEW:
+            return FEW[self.kind]
         return self.cols // 2 if self.kind == "tile" else self.cols * self.dtype.nbytes // 8
 
     @property
@@ -407,12 +410,19 @@ class Axis:
 @dataclass(frozen=True, kw_only=True)
 class MapOp:
     """dst = expr, elementwise. `cols` None: dst is a row value. Leaves: Reg (tile or row values), Scalar, IndexValue,
-    Affine, Load (global memory at an access map; outside the tensor's shape it reads 0). dst may occur in expr."""
+    Affine, Load (global memory at an access map; outside the tensor's shape it reads 0). dst may occur in expr.
+    `when`: a flag; the warps in which it doesn't hold leave dst as it is."""
 
     dst: str
     expr: Expr
     rows: Axis
     cols: Axis | None = None
+    when: str | None = None
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What it reads."""
+        return (self.expr, *((Reg(name=self.when),) if self.when else ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,6 +441,25 @@ class ReduceOp:
     cols: Axis
     lanes: str = "full"
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What it reads."""
+        return (self.src, *((self.start,) if self.start is not None else ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteOp:
+    """Flag dst = `cond`, an expression of row values, holds in one row of the warp at least."""
+
+    dst: str
+    cond: Expr
+    rows: Axis
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What it reads."""
+        return (self.cond,)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteOp:
@@ -439,8 +468,18 @@ class CompleteOp:
     value: str
     op: str
 
+    @property
+    def dst(self) -> str:
+        """What it writes."""
+        return self.value
 
-Op = MapOp | ReduceOp | CompleteOp
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What it reads."""
+        return (Reg(name=self.value),)
+
+
+Op = MapOp | ReduceOp | VoteOp | CompleteOp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
+from ..program.expr import regs
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -88,9 +89,9 @@ def _step_names(s: Step, known: dict[str, set[str]], values: set[str]) -> Iterat
             if f.name in _VALUES and isinstance(v, str) and v not in values:
                 yield s, f"there is no value `{v}` in this role"
     for op in s.ops if isinstance(s, m.Compute) else ():
-        name = op.value if isinstance(op, m.CompleteOp) else op.dst
-        if name not in values:
-            yield s, f"there is no value `{name}` in this role"
+        for name in (op.dst, *sorted(set().union(*(regs(e) for e in op.exprs)))):
+            if name not in values:
+                yield s, f"there is no value `{name}` in this role"
 
 
 # Threads.

@@ -35,6 +35,7 @@ from ..program.expr import (
 )
 from ..program.poly import Poly
 from .model import (
+    FEW,
     Advance,
     Arrive,
     Axis,
@@ -76,6 +77,7 @@ from .model import (
     Tma,
     TmaStore,
     Value,
+    VoteOp,
     Wait,
     WaitGroup,
     WaitStore,
@@ -223,7 +225,7 @@ class _Printer:
 
     @staticmethod
     def value(v: Value) -> str:
-        size = "" if v.kind == "row" else f" 64 x {v.cols}"
+        size = "" if v.kind in FEW else f" 64 x {v.cols}"
         partial, over = " partial" if v.partial else "", f" over {v.over}" if v.over else ""
         return f"{v.name}: {v.kind}{size} {v.dtype}{partial}{over}  # {_plural(v.registers, 'register')}"
 
@@ -400,7 +402,10 @@ class _Printer:
         if isinstance(o, CompleteOp):
             return f"complete {o.value} by {o.op}"
         if isinstance(o, MapOp):
-            return f"{o.dst}[{_axes(o.rows, o.cols)}] = {expr_text(o.expr)}"
+            when = f" when {o.when}" if o.when else ""
+            return f"{o.dst}[{_axes(o.rows, o.cols)}] = {expr_text(o.expr)}{when}"
+        if isinstance(o, VoteOp):
+            return f"{o.dst} = any[{_axis(o.rows)}] {expr_text(o.cond)}"
         assert isinstance(o, ReduceOp)
         start = f" from {expr_text(o.start)}" if o.start is not None else ""
         return f"{o.dst}[{_axis(o.rows)}] = {o.op}[{_axis(o.cols)}] {expr_text(o.src)}{start} lanes {o.lanes}"

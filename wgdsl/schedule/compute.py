@@ -14,8 +14,9 @@ from ..foundation.dtypes import F32
 from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Map, Reduce
 from ..program.streamed import OLD_SUFFIX, State, Streamed
-from ..roles.model import Axis, MapOp, Op, ReduceOp, Value
+from ..roles.model import Axis, MapOp, Op, ReduceOp, Value, VoteOp
 from ..syntax import ast
+from .lazy import correction_exponent
 
 
 def resolve(streamed: Streamed, name: str) -> str:
@@ -102,6 +103,7 @@ class Computer:
     values: dict[str, Value] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  # node -> value that holds it
     reading: dict[str, str] = field(default_factory=dict)  # guarded state -> row value that exponents of this tile read
+    lazy: dict[str, float] = field(default_factory=dict)  # state -> growth, in log2, up to which it stays where it is
 
     def declare(self, value: Value) -> str:
         self.values.setdefault(value.name, value)
@@ -135,6 +137,15 @@ class Computer:
         k = distinct.index(s.correction)
         return f"{display(self.streamed, s.references[0])}.corr{k or ''}"
 
+    def flag(self, state: str) -> str:
+        """Whether a lazy state moved in this warp."""
+        return self.declare(Value(name=f"{state}.grown", role=self.role, kind="flag", dtype=F32))
+
+    def moved_flag(self, s: State) -> str | None:
+        """The flag without which the correction of a state is no step; None if it always is one."""
+        reference = self.streamed.state(s.references[0]) if s.references else None
+        return self.flag(self.state_value(reference)) if reference is not None and reference.name in self.lazy else None
+
     def ops(
         self, names: tuple[str, ...], later: tuple[str, ...], rows: Axis, cols: Axis, masks: tuple[Expr, ...], first: bool
     ) -> list[Op]:
@@ -162,6 +173,7 @@ class _Ops:
     running: dict[str, str] = field(default_factory=dict)  # state -> row value that holds it in this tile
     moved: list[tuple[str, str]] = field(default_factory=list)
     corrected: set[str] = field(default_factory=set)
+    followed: set[str] = field(default_factory=set)  # states that have been scaled to where a lazy one moved
 
     @property
     def streamed(self) -> Streamed:
@@ -258,37 +270,71 @@ class _Ops:
         if referenced and not self.first:
             dst = self.computer.row(f"{value}.new")
             self.moved.append((value, dst))
+        if s.correction is not None and s.references[0] in self.computer.lazy and not self.first:
+            self.follow(s)
         src = self.read(s.node.body)
         if s.name in self.streamed.masked_states and self.masked:
             src = Select(cond=self.read(self.predicate), then=src, other=const(float(IDENTITY[s.node.op])))
         start: Expr | None = None
         if not self.first:
             start = Reg(name=value)
-            if s.correction is not None:
+            if s.correction is not None and s.references[0] not in self.computer.lazy:
                 start = apply("mul", start, Reg(name=self.correct(s)))
         lanes = "partial" if self.computer.is_partial(s) else "full"
         self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
         self.running[s.name] = dst
         self.computer.reading.pop(s.name, None)
-        if s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full):
+        guarded = s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full)
+        if s.name in self.computer.lazy and dst != value:
+            self.stay(s, value, dst, guarded)
+        elif guarded:
             self.guard(s, dst)
         for t in self.streamed.states:
             if t.correction is not None and s.name in t.references and not self.first:
                 self.correct(t)
 
-    def guard(self, s: State, dst: str) -> None:
+    def guard(self, s: State, dst: str, when: str | None = None) -> None:
         """While a row has seen nothing its maximum is infinite; exponents then subtract 0 instead."""
         ref = self.computer.row(f"{self.computer.state_value(s)}.ref")
         nothing = Cmp(op="eq", left=Reg(name=dst), right=const(float(IDENTITY[s.node.op])))
-        self.emit(MapOp(dst=ref, expr=Select(cond=nothing, then=const(0.0), other=Reg(name=dst)), rows=self.rows))
+        self.emit(MapOp(dst=ref, expr=Select(cond=nothing, then=const(0.0), other=Reg(name=dst)), rows=self.rows, when=when))
         self.running[s.name] = self.computer.reading[s.name] = ref
 
-    def correct(self, s: State) -> str:
+    def stay(self, s: State, value: str, new: str, guarded: bool) -> None:
+        """A lazy state takes its new value only in warps in which some row grew by more than the limit; elsewhere all that
+        is scaled to it stays so, and the correction is no step."""
+        self.moved.remove((value, new))
+        moving = next(t for t in self.streamed.states if s.name in t.references)
+        grown = self.computer.flag(value)
+        exponent = self.read(correction_exponent(moving))
+        self.emit(VoteOp(dst=grown, cond=Cmp(op="lt", left=exponent, right=const(-self.computer.lazy[s.name])), rows=self.rows))
+        if guarded:
+            self.guard(s, new, when=grown)
+        self.correct(moving, when=grown)
+        for t in self.streamed.states:
+            if s.name in t.references and t.name in self.names:
+                self.follow(t)
+        self.emit(MapOp(dst=value, expr=Reg(name=new), rows=self.rows, when=grown))
+        self.running[s.name] = value
+        self.computer.reading.pop(s.name, None)
+        if guarded:
+            self.guard(s, value)
+
+    def follow(self, s: State) -> None:
+        """What was accumulated so far, scaled to where the lazy state has moved; once a tile."""
+        if s.name in self.followed:
+            return
+        self.followed.add(s.name)
+        value, corr = self.computer.state_value(s), self.correct(s)
+        scaled = apply("mul", Reg(name=value), Reg(name=corr))
+        self.emit(MapOp(dst=value, expr=scaled, rows=self.rows, when=self.computer.moved_flag(s)))
+
+    def correct(self, s: State, when: str | None = None) -> str:
         """The factor by which what was accumulated so far is corrected, computed once a tile."""
         name = self.computer.row(self.computer.correction_name(s))
         if name not in self.corrected and all(r in self.running for r in s.references):
             assert s.correction is not None
-            self.emit(MapOp(dst=name, expr=self.read(s.correction), rows=self.rows))
+            self.emit(MapOp(dst=name, expr=self.read(s.correction), rows=self.rows, when=when))
             self.corrected.add(name)
         return name
 

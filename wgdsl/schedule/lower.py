@@ -151,12 +151,7 @@ def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
 
 def _exprs(step: Step) -> list[Expr]:
     if isinstance(step, roles.Compute):
-        return [
-            e
-            for op in step.ops
-            for e in (getattr(op, "expr", None), getattr(op, "src", None), getattr(op, "start", None))
-            if e is not None
-        ]
+        return [e for op in step.ops for e in op.exprs]
     return [step.value] if isinstance(step, roles.StoreGlobal) else []
 
 

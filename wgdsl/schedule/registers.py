@@ -127,8 +127,6 @@ class RegisterWriter(RingWriter):
         name = name_of(s.target)
         if name not in self.products:
             raise WgError(UnknownName(span=s.span, what="accumulator", name=name, known=tuple(self.products)))
-        if s.grown_by is not None:
-            raise WgError(NotYetSupported(span=s.span, what="`when grown by`", cure="`rescale` without it is always right"))
         p = self.products[name]
         state = self.streamed.state(p.node.name)
         held = self.state.reference.get(p.value)
@@ -139,6 +137,7 @@ class RegisterWriter(RingWriter):
         self.touch(p.value, name, s.span)
         rows, cols = self.plan.axis_of(p.rows), self.plan.axis_of(p.cols)
         corr = Reg(name=self.computer.correction_name(state))
-        op = MapOp(dst=p.value, expr=apply("mul", Reg(name=p.value), corr), rows=rows, cols=cols)
+        when = self.computer.moved_flag(state)
+        op = MapOp(dst=p.value, expr=apply("mul", Reg(name=p.value), corr), rows=rows, cols=cols, when=when)
         self.emit(Compute(ops=(op,), note=ast_text(s)))
         self.state.reference[p.value] = self.state.scaled_to

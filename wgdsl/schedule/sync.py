@@ -50,6 +50,7 @@ from .barriers import TURN_THREADS, Ids
 from .clears import Clear, Clears
 from .compute import assign, resolve
 from .flight import Group, State, tile_text
+from .lazy import lazy_states
 from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
 from .place import Placement, name_of
@@ -102,6 +103,8 @@ class RoleSync(RegisterWriter):
         # two operands of one product may come from one ring: that is one use
         self.uses = {r: sum(r in self.rings_of(p) for p in self.products.values()) for r in self.uses}
         self.assignment = assign(self.streamed, self.computes, frozenset(p.node.name for p in self.products.values()))
+        accumulators = {p.name: p.node.name for p in self.products.values()}
+        self.computer.lazy = lazy_states(self.streamed, self.role.steps, accumulators)
 
     def once_fills(self) -> None:
         """What stands in `once` runs in place of the loop if there is no tile, so it may need none."""

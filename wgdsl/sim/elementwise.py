@@ -14,12 +14,13 @@ import numpy as np
 
 from ..diagnostics.sim import Fault, IllFormed, LaneShares
 from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Reg, Scalar, Select, regs
-from ..roles.model import Axis, CompleteOp, MapOp, Op, ReduceOp
+from ..roles.model import Axis, CompleteOp, MapOp, Op, ReduceOp, VoteOp
 from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from .integers import Integer, value_of
 from .registers import QUAD, ROWS, RegisterFile
 from .tensors import Tensor, rounded
 
+WARPS = 4  # of a warpgroup
 OCTET = 8  # columns over which the lanes of a quad go round
 
 
@@ -40,6 +41,8 @@ def run(m: Machine, op: Op) -> None:
         _map(m, op)
     elif isinstance(op, ReduceOp):
         _reduce(m, op)
+    elif isinstance(op, VoteOp):
+        _vote(m, op)
     else:
         _complete(m, op)
 
@@ -56,11 +59,21 @@ def _map(m: Machine, op: MapOp) -> None:
         raise m.fault(IllFormed, why=f"`{op.dst}` is a {kind} value")
     if kind == "tile" and op.dst in regs(op.expr) and m.registers.is_poison(op.dst):
         return  # rescaling what no product has written leaves it as it is
+    holds = np.True_ if op.when is None else m.registers.flag(op.when)
+    if not holds.any():
+        return
     value = Scope(m, op.rows, op.cols).value(op.expr)
     if op.cols is not None:
-        m.registers.write(op.dst, _tile(m, op.dst, value))
+        data = _tile(m, op.dst, value)
     else:
-        m.registers.write(op.dst, _row(m, op.dst, value, constant=not regs(op.expr)))
+        data = _row(m, op.dst, value, constant=not regs(op.expr))
+    m.registers.write(op.dst, data if holds.all() else np.where(holds, data, m.registers.before(op.dst, data)))
+
+
+def _vote(m: Machine, op: VoteOp) -> None:
+    """A warp's 16 rows agree on whether the condition holds in one of them."""
+    held = np.broadcast_to(Scope(m, op.rows, None).value(op.cond), (ROWS, 1)).reshape(WARPS, ROWS // WARPS)
+    m.registers.write(op.dst, np.repeat(held.any(axis=1), ROWS // WARPS)[:, None])
 
 
 def _tile(m: Machine, dst: str, value: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The registers of one warpgroup: values, what is poison, and which products use them.
 
-Arrays are [64, cols] for tiles and operands, [64, 1] for row values and [64, 4] for lane shares of one.
+Arrays are [64, cols] for tiles and operands, [64, 1] for row values and flags, [64, 4] for lane shares of a row value.
 """
 
 from __future__ import annotations
@@ -69,11 +69,23 @@ class RegisterFile:
         r.touched = True
         return r.data
 
+    def flag(self, name: str) -> np.ndarray:
+        """A flag: [64, 1] bool."""
+        r = self.find(name, "flag")
+        if r.data is None:
+            raise self.owner.fault(Uninitialised, value=name)
+        return r.data
+
+    def before(self, name: str, like: np.ndarray) -> np.ndarray:
+        """What a value held: poison, where only some warps write it, is NaN in the others."""
+        r = self.find(name, "tile", "row")
+        return np.full_like(like, np.nan) if r.data is None else r.data
+
     def is_poison(self, name: str) -> bool:
         return self.find(name, "tile", "row", "operand").data is None
 
     def write(self, name: str, data: np.ndarray) -> None:
-        r = self.find(name, "tile", "row", "operand")
+        r = self.find(name, "tile", "row", "operand", "flag")
         self._at_rest(name, r.writers)
         self._at_rest(name, r.readers)
         r.data, r.touched = data, True

@@ -179,11 +179,7 @@ class _Walk:
         return Touch(frozenset(map(self.owner, reads)), frozenset(map(self.owner, writes)), self.text(s))
 
     def op(self, op: m.Op) -> Touch:
-        if isinstance(op, m.CompleteOp):
-            both = frozenset({self.owner(op.value)})
-            return Touch(both, both, op_text(op))
-        exprs = (op.expr,) if isinstance(op, m.MapOp) else (op.src, *((op.start,) if op.start is not None else ()))
-        reads = frozenset(self.owner(r) for e in exprs for r in regs(e))
+        reads = frozenset(self.owner(r) for e in op.exprs for r in regs(e))
         return Touch(reads, frozenset({self.owner(op.dst)}), op_text(op))
 
     def touch(self, s: Step, t: Touch, states: set[State]) -> set[State]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import RegisterCount, RegisterNeed, RegisterPool
-from ..roles.model import Kernel, Registers, Role
+from ..roles.model import FEW, Kernel, Registers, Role
 from ..targets.registers import WARPGROUP, count_problem, launch_registers, pool_problem
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
@@ -46,8 +46,8 @@ def _counts(kernel: Kernel, launch: int) -> Iterator[RegisterCount]:
 
 def _need(kernel: Kernel, role: Role, registers: int) -> Iterator[RegisterNeed]:
     values = [v for v in kernel.values if v.role == role.name and v.over is None]
-    wide = [(v.name, v.registers) for v in values if v.kind != "row"]
-    rows = sum(v.registers for v in values if v.kind == "row")
+    wide = [(v.name, v.registers) for v in values if v.kind not in FEW]
+    rows = sum(v.registers for v in values if v.kind in FEW)
     constants = CONSTANTS + max(0, rows - ROW_SHARE)
     need = sum(n for _, n in wide) + constants
     if wide and need > registers - SPARE:

@@ -1,6 +1,6 @@
-"""The functions of real numbers in NumPy float64, and rounding to stored types.
+"""The functions of real numbers in NumPy float64: what the names in expressions mean.
 
-In and out: float64 arrays. NaN propagates everywhere, through `min` and `max` too.
+In and out: float64 arrays or numbers. NaN propagates everywhere, through `min` and `max` too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..foundation.dtypes import DType
+from .expr import Apply, Cast, Cmp, Const, Expr, Logic, Select
 
-_FINITE_ONLY = {"e4m3": 448.0, "e5m2": 57344.0}  # conversions saturate (PTX ISA, cvt .satfinite)
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -56,11 +55,22 @@ COMPARE: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """The nearest values of a stored type, as float64. Integers truncate; 8-bit floats saturate."""
-    if dtype.kind == "int":
-        return np.trunc(x)
-    if dtype.name in _FINITE_ONLY:
-        x = np.clip(x, -_FINITE_ONLY[dtype.name], _FINITE_ONLY[dtype.name])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(x, np.float64).astype(dtype.numpy()).astype(np.float64)
+def number(e: Expr, leaf: Callable[[Expr], float]) -> float:
+    """The value of an expression whose leaves other than constants `leaf` gives."""
+    with np.errstate(all="ignore"):
+        return float(_number(e, leaf))
+
+
+def _number(e: Expr, leaf: Callable[[Expr], float]):
+    if isinstance(e, Const):
+        return e.value
+    parts = [_number(c, leaf) for c in e.children()]
+    if isinstance(e, Apply):
+        return FUNCTIONS[e.fn](*map(np.float64, parts))
+    if isinstance(e, Cmp):
+        return COMPARE[e.op](*parts)
+    if isinstance(e, Select):
+        return parts[1] if parts[0] else parts[2]
+    if isinstance(e, Logic):
+        return not parts[0] if e.op == "not" else {"and": all, "or": any}[e.op](parts)
+    return parts[0] if isinstance(e, Cast) else leaf(e)
