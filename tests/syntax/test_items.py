@@ -74,6 +74,34 @@ def test_program_items(line, node):
                 section_bytes=32 << 20,
             ),
         ),
+        ("grid over (b) with Qs", ast.GridDecl(axes=("b",), with_home="Qs")),
+        (
+            "grid persistent dynamic over (b, i) longest_first section (b) within 32 MB with Qs",
+            ast.GridDecl(
+                axes=("b", "i"),
+                persistent="dynamic",
+                longest_first=True,
+                section=("b",),
+                section_bytes=32 << 20,
+                with_home="Qs",
+            ),
+        ),
+        ("stream j split s in 2", ast.StreamDecl(axis="j", split_index="s", split_count=TWO)),
+        (
+            "stream j descending split s in parts",
+            ast.StreamDecl(axis="j", descending=True, split_index="s", split_count=N(id="parts")),
+        ),
+        ("combine O, L by merge", ast.CombineDecl(targets=("O", "L"), how="merge")),
+        ("combine C by atomic_add", ast.CombineDecl(targets=("C",), how="atomic_add")),
+        ("skip empty per warpgroup", ast.SkipDecl()),
+        (
+            "kernel first computes A, P.sum { tile i 2 stream j }",
+            ast.KernelDecl(
+                name="first",
+                computes=("A", "P.sum"),
+                items=(ast.TileDecl(entries=(("i", TWO),)), ast.StreamDecl(axis="j")),
+            ),
+        ),
         ("role load : 1 warpgroup", ast.RoleDecl(name="load", count=ONE, unit="warpgroup")),
         ("role m : 2 warps, registers 2", ast.RoleDecl(name="m", count=TWO, unit="warp", registers=TWO)),
         ("role m : 2 warpgroups, registers 2, split i", MATH),
@@ -85,6 +113,34 @@ def test_program_items(line, node):
         ),
         ("smem Oc = O.corr by store", ast.HomeDecl(kind="smem", name="Oc", tensor="O.corr", indices=(), engine="store")),
         ("regs Qr = Q", ast.HomeDecl(kind="regs", name="Qr", tensor="Q", indices=())),
+        ("regs P ring 2", ast.HomeDecl(kind="regs", name="P", tensor="P", indices=(), ring=TWO)),
+        ("regs P", ast.HomeDecl(kind="regs", name="P", tensor="P", indices=())),
+        (
+            "regs Pr = P as e4m3 times 2 permute v8 ring 2",
+            ast.HomeDecl(kind="regs", name="Pr", tensor="P", indices=(), cast="e4m3", times=TWO, permute="v8", ring=TWO),
+        ),
+        (
+            "smem work by atomic ring 2",
+            ast.HomeDecl(kind="smem", name="work", tensor="work", indices=(), engine="atomic", ring=TWO),
+        ),
+        (
+            "smem Vt = Vs by transpose ring 2",
+            ast.HomeDecl(kind="smem", name="Vt", tensor="Vs", indices=(), engine="transpose", ring=TWO),
+        ),
+        (
+            "tune { tile i in {1, 2}; ring Ks in {2} option act in {a, true}\nregisters m in {1} warpgroups m in {2}; }",
+            ast.TuneDecl(
+                entries=(
+                    ast.Tuning(what="tile", name="i", values=(ONE, TWO)),
+                    ast.Tuning(what="ring", name="Ks", values=(TWO,)),
+                    ast.Tuning(what="option", name="act", values=(N(id="a"), ast.Bool(value=True))),
+                    ast.Tuning(what="registers", name="m", values=(ONE,)),
+                    ast.Tuning(what="warpgroups", name="m", values=(TWO,)),
+                )
+            ),
+        ),
+        ("tune { }", ast.RoleBody(role="tune", steps=())),
+        ("tune { fill X }", ast.RoleBody(role="tune", steps=(ast.FillStep(targets=(N(id="X"),)),))),
         ("math { }", ast.RoleBody(role="math", steps=())),
     ],
 )
@@ -112,6 +168,8 @@ def at(name: str, index: str) -> ast.Index:
         ("rescale O", ast.RescaleStep(target=N(id="O"))),
         ("rescale O when grown by 2", ast.RescaleStep(target=N(id="O"), grown_by=TWO)),
         ("finish O, L via Os, Ls", ast.FinishStep(targets=(N(id="O"), N(id="L")), via=("Os", "Ls"))),
+        ("for j { finish X[j] }", ast.ForStep(axis="j", body=(ast.FinishStep(targets=(at("X", "j"),)),))),
+        ("probe P.exp[j+1]", ast.ProbeStep(target=at("P.exp", "j + 1"))),
         ("finish X[j]", ast.FinishStep(targets=(at("X", "j"),))),
         ("for j { await A }", ast.ForStep(axis="j", body=(ast.AwaitStep(target=N(id="A")),))),
         ("once { }", ast.OnceStep(body=())),
@@ -122,9 +180,26 @@ def test_steps(text, node):
     assert steps(text) == (node,)
 
 
+@pytest.mark.parametrize(
+    "head, expected",
+    [
+        ("s for p on t", ("p", "t", None, ())),
+        ("s extends b", ("", "", "b", ())),
+        ("s extends b for p", ("p", "", "b", ())),
+        ("s extends b on t", ("", "t", "b", ())),
+        ("s extends b for p on t with S = A, P = B", ("p", "t", "b", (("S", "A"), ("P", "B")))),
+        ("extends extends extends for for on on with with = with", ("for", "on", "extends", (("with", "with"),))),
+    ],
+)
+def test_the_head_of_a_schedule(head, expected):
+    (s,) = parsed(f"schedule {head} {{ tile i 2 }}").schedules
+    assert (s.program, s.target, s.extends, s.renames) == expected
+    assert s.items == (ast.TileDecl(entries=(("i", TWO),)),)
+
+
 def test_a_file_holds_programs_and_schedules_in_any_order():
     file = parsed('wg 1\nimport "x.wg"\nschedule s for p on t { }\nprogram p { }\nprogram q { }\n')
-    assert (file.version, file.imports) == (1, ("x.wg",))
+    assert (file.version, file.imports) == (1, (ast.Import(path="x.wg"),))
     assert [p.name for p in file.programs] == ["p", "q"] and [s.name for s in file.schedules] == ["s"]
     assert parsed("program p { }").version is None
 
@@ -142,6 +217,17 @@ def test_a_file_holds_programs_and_schedules_in_any_order():
         "schedule s for p on t { smem A = B[j+1] by tma }",
         "schedule s for p on t { smem A = B ring 2 by tma }",
         "schedule s for p on t { let x = 1 }",
+        "schedule s for p { }",
+        "schedule s on t { }",
+        "schedule s for p on t with S = T { }",
+        "schedule s for p on t { stream j split s }",
+        "schedule s for p on t { combine O by adding }",
+        "schedule s for p on t { skip empty }",
+        "schedule s for p on t { kernel k computes A { kernel l computes B { } } }",
+        "schedule s for p on t { tune { role i in {1} } }",
+        "schedule s for p on t { tune { tile i in {} } }",
+        "schedule s for p on t { tile i 2; }",
+        "schedule s for p on t { regs P as e4m3[i] }",
         "schedule s for p on t { m { tile i 2 } }",
         "program p { fill X }",
         "program p { } wg 1",

@@ -40,16 +40,25 @@ schedule {0} for {0} on {0} {{
   tile {0} 128, {0} {0}
   fuse {0} = ({0}, {0})
   stream {0} {0} {{ }}
+  stream {0} split {0} in {0}
   grid over ({0}, i)
   {0} {{ }}
+  grid over (i) section ({0}) within 1 B with {0}
+  combine {0}, {0} by merge
+  skip empty per warpgroup
+  tune {{ tile {0} in {{ {0} }}; option {0} in {{ {0} }} ring {0} in {{ {0} }} }}
+  kernel {0} computes {0}, {0} {{ {0} {{ pack {0} }} stream {0} }}
   role {0} : {0} warps, registers {0}, split {0}
   smem {0} = {0}[{0}] by {0} ring {0} over {0}
+  regs {0} regs {0} as {0} times {0} permute {0} by {0}
   {0} {{
     fill {0}, {0}[{0}+1] await {0} issue {0} += {0}({0}, {0}[{0}])
-    compute {0} pack {0} rescale {0} when grown by {0} finish {0}, {0} via {0}, {0}
+    compute {0} pack {0} probe {0} rescale {0} when grown by {0} finish {0}, {0} via {0}, {0}
     for {0} {{ once {{ await {0} }} in turn {{ await {0} }} }}
   }}
 }}
+schedule {0} extends {0} for {0} on {0} with {0} = {0}, i = {0} {{ {0} {{ }} }}
+schedule {0} extends {0} {{ {0} {{ }} }}
 """
 
 
@@ -61,7 +70,7 @@ def renamed(part, names: dict[str, str]):
         return tuple(renamed(p, names) for p in part)
     if not isinstance(part, ast.Node):
         return part
-    own = ("span", "direction", "kind", "unit", "op", "persistent", "text")
+    own = ("span", "direction", "kind", "unit", "op", "persistent", "text", "how", "what")
     return replace(part, **{f.name: renamed(getattr(part, f.name), names) for f in fields(part) if f.name not in own})
 
 

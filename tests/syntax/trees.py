@@ -94,6 +94,7 @@ simple_steps = (
     | node(ast.PackStep, target=tiles)
     | node(ast.RescaleStep, target=tiles, grown_by=maybe)
     | node(ast.FinishStep, targets=tuples(tiles), via=tuples(names, 0))
+    | node(ast.ProbeStep, target=tiles)
 )
 steps = st.recursive(
     simple_steps,
@@ -110,12 +111,20 @@ grids = node(
     persistent=st.sampled_from([None, "static", "dynamic"]),
     joined=st.booleans(),
     longest_first=st.booleans(),
+    with_home=st.none() | names,
 ) | node(ast.GridDecl, axes=tuples(names), section=tuples(names), section_bytes=st.sampled_from([1, 1000, 2**10, 3 * 2**20]))
-schedule_items = (
+tunings = node(
+    ast.Tuning,
+    what=st.sampled_from(["tile", "ring", "registers", "option", "warpgroups"]),
+    name=names,
+    values=tuples(exprs),
+)
+lines = (
     options
     | node(ast.TileDecl, entries=tuples(st.tuples(names, exprs)))
     | node(ast.FuseDecl, name=names, axes=tuples(names))
     | node(ast.StreamDecl, axis=names, descending=st.booleans())
+    | node(ast.StreamDecl, axis=names, descending=st.booleans(), split_index=names, split_count=exprs)
     | grids
     | node(
         ast.RoleDecl,
@@ -134,16 +143,33 @@ schedule_items = (
         engine=st.none() | names,
         ring=maybe,
         over=st.none() | names,
+        cast=st.none() | names,
+        times=maybe,
+        permute=st.none() | names,
     )
     | node(ast.RoleBody, role=names, steps=tuples(steps, 0))
+    | node(ast.CombineDecl, targets=tuples(names | parts), how=st.sampled_from(["merge", "atomic_add"]))
+    | node(ast.SkipDecl)
+    | node(ast.TuneDecl, entries=tuples(tunings))
 )
-schedules = node(ast.Schedule, name=names, program=names, target=names, items=tuples(schedule_items, 0, 5))
+kernels = node(ast.KernelDecl, name=names, computes=tuples(names | parts), items=tuples(lines, 0, 3))
+schedule_items = tuples(lines | kernels, 0, 5)
+optional = names | st.just("")
+schedules = node(ast.Schedule, name=names, program=names, target=names, items=schedule_items) | node(
+    ast.Schedule,
+    name=names,
+    program=optional,
+    target=optional,
+    items=schedule_items,
+    extends=names,
+    renames=tuples(st.tuples(names, names), 0),
+)
 files = st.builds(
     lambda version, imports, programs, schedules: ast.File(
         version=version, imports=imports, programs=programs or (ast.Program(name="p", items=()),), schedules=schedules
     ),
     st.none() | st.just(1),
-    tuples(st.sampled_from(["a.wg", "../b c.wg"]), 0, 2),
+    tuples(node(ast.Import, path=st.sampled_from(["a.wg", "../b c.wg"])), 0, 2),
     tuples(programs, 0, 2),
     tuples(schedules, 0, 2),
 )

@@ -14,7 +14,6 @@ from .hints import nearest
 from .model import Problem
 
 _INSTEAD = {
-    ";": "a line needs no `;`",
     '"': "a text ends on its own line",
     "'": 'a file name stands in `"`',
     "!": "negation is `not`",

@@ -142,6 +142,7 @@ class _Planner:
                     cure="targets: " + ", ".join(TARGETS),
                 )
             )
+        self.problems += unsupported_items(self.schedule)
         tiles = self.tiles()
         stream, grid = self.only(ast.StreamDecl, "stream"), self.only(ast.GridDecl, "grid")
         for fuse in self.of(ast.FuseDecl):
@@ -421,6 +422,34 @@ def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:
     for s in steps:
         yield s
         yield from steps_of(getattr(s, "body", ()))
+
+
+def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
+    """The lines and steps of the language that no pass here lowers: nothing that is written is passed over."""
+    for item in schedule.items:
+        match item:
+            case ast.KernelDecl():
+                what, cure = "cutting a program into kernels", "put the lines into the schedule itself"
+            case ast.CombineDecl():
+                what, cure = "`combine`", "let one CTA make the whole of each result"
+            case ast.SkipDecl():
+                what, cure = (
+                    "`skip empty per warpgroup`",
+                    "drop it: tiles that are empty for all rows are passed over",
+                )
+            case ast.StreamDecl(split_index=str()):
+                what, cure = "`split` of the streamed index", f"`stream {item.axis}`"
+            case ast.GridDecl(with_home=str()):
+                what, cure = "`with` in a `grid` line", "drop it"
+            case ast.HomeDecl(cast=str()) | ast.HomeDecl(times=ast.Node()) | ast.HomeDecl(permute=str()):
+                what, cure = "a home with a form of its own", "drop `as`, `times` and `permute`"
+            case _:
+                continue
+        yield NotYetSupported(span=item.span, what=what, cure=cure)
+    bodies = (i.steps for i in schedule.items if isinstance(i, ast.RoleBody))
+    for step in (s for steps in bodies for s in steps_of(steps)):
+        if isinstance(step, ast.ProbeStep):
+            yield NotYetSupported(span=step.span, what="`probe`", cure="drop it")
 
 
 def constant(e: ast.Expr) -> object:

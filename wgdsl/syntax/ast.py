@@ -206,15 +206,20 @@ class FuseDecl(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDecl(Node):
-    """`stream j descending`."""
+    """`stream j descending`; `stream j split s in 8`: part `s` of 8 takes its share of the tiles."""
 
     axis: str
     descending: bool = False
+    split_index: str | None = None
+    split_count: Expr | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridDecl(Node):
-    """`grid [persistent [static|dynamic]] [joined] over (b, h, i) [longest_first] [section (b, h) within 32 MB]`."""
+    """`grid [persistent [static|dynamic]] [joined] over (b, h, i) [longest_first] [section (b, h) within 32 MB] [with Qs]`.
+
+    `with_home`: the home on whose barrier the next work item travels.
+    """
 
     axes: tuple[str, ...]
     persistent: str | None = None  # None, static, dynamic
@@ -222,6 +227,7 @@ class GridDecl(Node):
     longest_first: bool = False
     section: tuple[str, ...] = ()
     section_bytes: int | None = None
+    with_home: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +243,10 @@ class RoleDecl(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class HomeDecl(Node):
-    """`smem Ks = K[j] by tma ring 2 over Qs`; `regs Qr = Q`. `kind`: smem, regs. `engine`: tma, store, copy, cp_async, None."""
+    """`smem Ks = K[j] by tma ring 2 over Qs`; `regs Pr = P as e4m3 times 16 permute v8`; `regs P ring 2`, which holds `P`.
+
+    `kind`: smem, regs. `engine`: tma, store, copy, cp_async, atomic, transpose, or None.
+    """
 
     kind: str
     name: str
@@ -246,6 +255,38 @@ class HomeDecl(Node):
     engine: str | None = None
     ring: Expr | None = None
     over: str | None = None
+    cast: str | None = None  # the element type that it is rounded to
+    times: Expr | None = None  # a factor that the placement applies, and undoes in the end
+    permute: str | None = None  # the order of the elements in the fragments
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombineDecl(Node):
+    """`combine O, L by merge`, `combine C by atomic_add`: several CTAs contribute to a result. how: merge, atomic_add."""
+
+    targets: tuple[str, ...]
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipDecl(Node):
+    """`skip empty per warpgroup`: a warpgroup passes over the tiles that are empty for its own rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning(Node):
+    """`tile i in {128, 192}` in a `tune` block. what: tile, ring, registers, option, warpgroups."""
+
+    what: str
+    name: str
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneDecl(Node):
+    """`tune { tile i in {128, 192}; ring Ks in {2, 3} }`: what a tuner may choose from."""
+
+    entries: tuple[Tuning, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +343,13 @@ class FinishStep(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProbeStep(Node):
+    """`probe P[j]`: writes the tile out, to be looked at."""
+
+    target: Name | Index
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForStep(Node):
     """`for j { ... }` over the stream's positions."""
 
@@ -323,7 +371,19 @@ class TurnStep(Node):
     body: tuple[Step, ...]
 
 
-Step = FillStep | AwaitStep | IssueStep | ComputeStep | PackStep | RescaleStep | FinishStep | ForStep | OnceStep | TurnStep
+Step = (
+    FillStep
+    | AwaitStep
+    | IssueStep
+    | ComputeStep
+    | PackStep
+    | RescaleStep
+    | FinishStep
+    | ProbeStep
+    | ForStep
+    | OnceStep
+    | TurnStep
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,17 +394,51 @@ class RoleBody(Node):
     steps: tuple[Step, ...]
 
 
-ScheduleItem = TileDecl | FuseDecl | StreamDecl | GridDecl | RoleDecl | HomeDecl | OptionDecl | RoleBody
+@dataclass(frozen=True, kw_only=True)
+class KernelDecl(Node):
+    """`kernel NAME computes T1, T2 { ... }`: a part of the program that is a kernel of its own, with its lines."""
+
+    name: str
+    computes: tuple[str, ...]
+    items: tuple[ScheduleItem, ...]
+
+
+ScheduleItem = (
+    TileDecl
+    | FuseDecl
+    | StreamDecl
+    | GridDecl
+    | RoleDecl
+    | HomeDecl
+    | OptionDecl
+    | RoleBody
+    | CombineDecl
+    | SkipDecl
+    | TuneDecl
+    | KernelDecl
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Node):
-    """`schedule fa3 for attention on sm_90a { ... }`."""
+    """`schedule fa3 for attention on sm_90a { ... }`; `schedule mine extends fa3 [for p] [on sm_90a] [with S = T] { ... }`.
+
+    `program` and `target` are "" where a schedule that extends another leaves them to it.
+    """
 
     name: str
     program: str
     target: str
     items: tuple[ScheduleItem, ...]
+    extends: str | None = None
+    renames: tuple[tuple[str, str], ...] = ()  # (name in the base's lines, name in this program)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import(Node):
+    """`import "file.wg"`."""
+
+    path: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,4 +448,4 @@ class File(Node):
     version: int | None
     programs: tuple[Program, ...]
     schedules: tuple[Schedule, ...]
-    imports: tuple[str, ...] = ()
+    imports: tuple[Import, ...] = ()

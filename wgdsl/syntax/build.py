@@ -33,7 +33,7 @@ def _span(parts: list) -> Span:
 
 
 def _names(parts: list) -> tuple[str, ...]:
-    return tuple(p.text for p in parts if isinstance(p, Word) and p.type == "NAME")
+    return tuple(p.text for p in parts if isinstance(p, Word) and p.type in ("NAME", "PART"))
 
 
 def _nodes(parts: list) -> tuple:
@@ -71,7 +71,7 @@ def start(parts):
         version=next((v for v in values if isinstance(v, int)), None),
         programs=tuple(p for p in parts if isinstance(p, ast.Program)),
         schedules=tuple(p for p in parts if isinstance(p, ast.Schedule)),
-        imports=tuple(v for v in values if isinstance(v, str)),
+        imports=tuple(p for p in parts if isinstance(p, ast.Import)),
     )
 
 
@@ -80,7 +80,7 @@ def version(parts):
 
 
 def import_file(parts):
-    return Part(_span(parts), parts[1].text[1:-1])
+    return ast.Import(span=_span(parts), path=parts[1].text[1:-1])
 
 
 # Programs.
@@ -179,8 +179,24 @@ def target(parts):
 
 
 def schedule(parts):
-    name, of, chip = _names(parts)
-    return ast.Schedule(span=_span(parts), name=name, program=of, target=chip, items=_nodes(parts))
+    return ast.Schedule(
+        span=_span(parts),
+        name=parts[1].text,
+        program=_name_after(parts, "for") or "",
+        target=_name_after(parts, "on") or "",
+        items=_nodes(parts),
+        extends=_name_after(parts, "extends"),
+        renames=_values(parts),
+    )
+
+
+def renaming(parts):
+    return Part(_span(parts), (parts[0].text, parts[2].text))
+
+
+def kernel(parts):
+    name, *computes = _names(parts)
+    return ast.KernelDecl(span=_span(parts), name=name, computes=tuple(computes), items=_nodes(parts))
 
 
 def tile(parts):
@@ -196,7 +212,13 @@ def fuse(parts):
 
 
 def stream(parts):
-    return ast.StreamDecl(span=_span(parts), axis=parts[1].text, descending=_has(parts, "descending"))
+    return ast.StreamDecl(
+        span=_span(parts),
+        axis=parts[1].text,
+        descending=_has(parts, "descending"),
+        split_index=_name_after(parts, "split"),
+        split_count=_after(parts, "in"),
+    )
 
 
 def grid(parts):
@@ -210,6 +232,7 @@ def grid(parts):
         longest_first=_has(parts, "longest_first"),
         section=group,
         section_bytes=nbytes,
+        with_home=_name_after(parts, "with"),
     )
 
 
@@ -233,15 +256,19 @@ def role(parts):
 
 
 def home(parts):
+    held = _after(parts, "=")
     return ast.HomeDecl(
         span=_span(parts),
         kind=parts[0].text,
         name=parts[1].text,
-        tensor=parts[3].id,
+        tensor=parts[1].text if held is None else held.id,
         indices=next(iter(_values(parts)), ()),
         engine=_name_after(parts, "by"),
         ring=_after(parts, "ring"),
         over=_name_after(parts, "over"),
+        cast=_name_after(parts, "as"),
+        times=_after(parts, "times"),
+        permute=_name_after(parts, "permute"),
     )
 
 
@@ -251,6 +278,23 @@ def home_tile(parts):
 
 def role_body(parts):
     return ast.RoleBody(span=_span(parts), role=parts[0].text, steps=_nodes(parts))
+
+
+def combine(parts):
+    how = _name_after(parts, "by")
+    return ast.CombineDecl(span=_span(parts), targets=_names(parts), how=how or "")
+
+
+def skip(parts):
+    return ast.SkipDecl(span=_span(parts))
+
+
+def tune(parts):
+    return ast.TuneDecl(span=_span(parts), entries=_nodes(parts))
+
+
+def tuning(parts):
+    return ast.Tuning(span=_span(parts), what=parts[0].text, name=parts[1].text, values=_nodes(parts))
 
 
 def fill(parts):
@@ -280,6 +324,10 @@ def rescale(parts):
 
 def finish(parts):
     return ast.FinishStep(span=_span(parts), targets=_nodes(parts), via=_names(parts))
+
+
+def probe(parts):
+    return ast.ProbeStep(span=_span(parts), target=parts[1])
 
 
 def loop(parts):

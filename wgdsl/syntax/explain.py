@@ -19,12 +19,17 @@ _OPERANDS = frozenset(("NAME", "PART", "NUMBER", "REDUCER", "(", "-", "not", "tr
 _CLASSES = {"NAME": "a name", "NUMBER": "a number", "STRING": 'a file name in `"`', "$END": "the end of the file"}
 # What begins an item of a list, and what such an item is called. Where all of a row fit, they are named as a group.
 _ITEMS = {
-    "step": frozenset(["fill", "await", "issue", "compute", "pack", "rescale", "finish", "for", "once"]),
-    "line of a schedule": frozenset(["tile", "fuse", "stream", "grid", "role", "smem", "regs"]),
+    "step": frozenset(["fill", "await", "issue", "compute", "pack", "rescale", "finish", "probe", "for", "once"]),
+    "line of a schedule": frozenset(
+        ["tile", "fuse", "stream", "grid", "role", "smem", "regs", "combine", "skip", "tune"],
+    ),
+    "setting of `tune`": frozenset(["tile", "ring", "registers", "warpgroups"]),
     "declaration or statement": frozenset(["dims", "type", "out", "require", "assume", "let", "def", "index"]),
     "program or schedule": frozenset(("program", "schedule", "import")),
 }
-ITEM_KEYWORDS = frozenset(("in", "option")).union(*_ITEMS.values())
+_ALSO = frozenset(["in", "option", "kernel"])  # begin an item of more than one list, or of a part of one
+ITEM_KEYWORDS = _ALSO.union(*_ITEMS.values()) - {"ring", "registers", "warpgroups"}
+STEPS = _ITEMS["step"] | {"in"}
 _HOMES = {"step": "the steps of a role", "line of a schedule": "a schedule", "declaration or statement": "a program"}
 
 
@@ -127,6 +132,8 @@ def _unknown_word(words: list[Word], at: int, word: Word, accepted: frozenset[st
 
 
 def _home(word: str, following: str) -> str:
+    if word == "kernel":
+        return _HOMES["line of a schedule"]
     if word == "in":
         return _HOMES["step"] if following == "turn" else _HOMES["declaration or statement"]
     return next((_HOMES[item] for item, words in _ITEMS.items() if word in words and item in _HOMES), "")
@@ -155,7 +162,7 @@ def _expected(accepted: frozenset[str]) -> tuple[str, ...]:
         out.append("an operator")
     for item, starters in _ITEMS.items():
         if starters <= rest:
-            rest -= starters | {"option", "in", "NAME"}
+            rest -= starters | _ALSO | {"NAME"}
             out.append(f"a {item}")
     named = [text for terminal, text in _CLASSES.items() if terminal in rest]
     marks = sorted(rest - set(_CLASSES) - {"PART"}, key=lambda t: (not t.isidentifier(), t))
@@ -177,6 +184,8 @@ def _hint(p: Place, at: int, word: Word, accepted: frozenset[str]) -> str:
         return "equality is `==`"
     if word.text == "=" and at == (p.head or 0) + 1 and accepted == {"["}:
         return f"a statement names the indices of its tensor: `{p.words[at - 1].text}[i] = ...`"
+    if word.text == ";":
+        return "a line needs no `;`"
     if word.text == "else":
         return "`else` follows `where`; a choice of values is `select(c, a, b)`"
     if word.text == "/" and p.words[at - 1].text == "/":

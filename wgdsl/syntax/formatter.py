@@ -24,9 +24,10 @@ _NARROW = 60  # wider lines don't move the column of comments
 _INDENT, _CONTINUED = 2, 4
 _PADDED = frozenset(["OPTION", "DIMS", "TYPE", "IN", "OUT", "TILE", "FUSE", "STREAM", "GRID"])  # filled up to six characters
 _SHAPES = frozenset(["IN", "OUT", "SMEM", "REGS"])  # items whose `[a, b]` keeps its spaces
-_STEPS = frozenset(["FILL", "AWAIT", "ISSUE", "COMPUTE", "PACK", "RESCALE", "FINISH"])  # `Ks[j+1]`
+_STEPS = frozenset(["FILL", "AWAIT", "ISSUE", "COMPUTE", "PACK", "RESCALE", "FINISH", "PROBE"])  # `Ks[j+1]`
 _OPERATORS = frozenset(["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!="])
-_BLOCKS = (ast.RoleBody, ast.ForStep, ast.OnceStep, ast.TurnStep)
+_BLOCKS = (ast.RoleBody, ast.ForStep, ast.OnceStep, ast.TurnStep, ast.TuneDecl)  # may stand on one line
+_LONG = (ast.Program, ast.Schedule, ast.KernelDecl)
 
 
 def fmt(source: Source) -> str:
@@ -66,6 +67,7 @@ class _Layout:
         self.opener = {end: start for start, end in self.brackets.closed.items()}
         self.items = {n for n, w in enumerate(words) if w.type in ("WG", "IMPORT")}  # words that begin an item
         self.block: set[int] = set()  # braces of blocks
+        self.tunings: set[int] = set()  # items of `tune` blocks
         for node in (*file.programs, *file.schedules):
             self._mark(node)
         self.lead = self._leads()
@@ -84,7 +86,9 @@ class _Layout:
 
     def _mark(self, node: ast.Node) -> None:
         self.items.add(self.number[_span(node).start])
-        if isinstance(node, (ast.Program, ast.Schedule, *_BLOCKS)):
+        if isinstance(node, ast.Tuning):
+            self.tunings.add(self.number[_span(node).start])
+        if isinstance(node, (*_LONG, *_BLOCKS)):
             end = self.number[_span(node).stop - 1]
             self.block |= {end, self.opener[end]}
             for child in _body(node):
@@ -113,7 +117,7 @@ class _Layout:
     def _split(self, node: ast.Node, depth: int) -> None:
         """The node begins a line; find out whether its items do."""
         self.fresh.add(self.number[_span(node).start])
-        if not isinstance(node, (ast.Program, ast.Schedule, *_BLOCKS)):
+        if not isinstance(node, (*_LONG, *_BLOCKS)):
             return
         start, end = self.number[_span(node).start], self.number[_span(node).stop - 1]
         if self._one_line(node, start, end, depth):
@@ -137,14 +141,15 @@ class _Layout:
     def shown(self, n: int) -> str:
         word = self.words[n]
         turn = n + 1 < len(self.words) and self.words[n + 1].type == "TURN"
-        return word.text.ljust(6) if n in self.items and word.type in _PADDED and not turn else word.text
+        padded = n in self.items and word.type in _PADDED and not turn and n not in self.tunings
+        return word.text.ljust(6) if padded else word.text
 
     def gap(self, n: int) -> str:
         """The space between word n - 1 and word n of one line."""
         before, word = self.words[n - 1], self.words[n]
         if n in self.items:
-            return " " if n - 1 in self.block and before.text == "{" else "  "
-        if before.text in ("(", "[") or word.text in (")", "]", ",", "["):
+            return " " if (n - 1 in self.block and before.text == "{") or before.text == ";" else "  "
+        if before.text in ("(", "[") or word.text in (")", "]", ",", "[", ";"):
             return ""
         if before.text == "{" or word.text == "}":
             return " " if n in self.block or n - 1 in self.block else ""
@@ -267,8 +272,10 @@ def _span(node: ast.Node) -> Span:
 
 def _body(node: ast.Node) -> tuple[ast.Node, ...]:
     match node:
-        case ast.Program() | ast.Schedule():
+        case ast.Program() | ast.Schedule() | ast.KernelDecl():
             return node.items
+        case ast.TuneDecl():
+            return node.entries
         case ast.RoleBody():
             return node.steps
         case ast.ForStep() | ast.OnceStep() | ast.TurnStep():

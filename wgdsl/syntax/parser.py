@@ -17,7 +17,7 @@ from ..foundation.source import Source, Span
 from . import ast
 from .brackets import CLOSERS, Brackets
 from .depth import too_deep
-from .explain import ITEM_KEYWORDS, Place, unexpected
+from .explain import ITEM_KEYWORDS, STEPS, Place, unexpected
 from .lexer import CALLABLE, REDUCTIONS, RESERVED, Lexed, Word, lex
 from .machine import Machine
 
@@ -115,9 +115,14 @@ class _Run:
         keyword = self.terminals.get(text)
         if keyword is None or not self.machine.takes(keyword):
             return "NAME"
-        if following in ("[", "{") and self.machine.takes("NAME"):
+        if following in ("[", "{") and self.machine.takes("NAME") and not self.tunes(at):
             return "NAME"
         return keyword
+
+    def tunes(self, at: int) -> bool:
+        """`tune {` before anything but steps, which a role of that name would have."""
+        inside = self.words[at + 2].text if at + 2 < len(self.words) else ""
+        return self.words[at].text == "tune" and self.following(at) == "{" and inside not in (*STEPS, "}")
 
     def reserved(self, at: int, following: str) -> str:
         """A reserved word: what it is, or a name that it can't be."""
@@ -228,11 +233,11 @@ class _Run:
         return len(self.words)
 
     def opens_file_item(self, at: int) -> bool:
-        """`program NAME {` or `schedule NAME for` at the start of a line."""
+        """`program NAME {`, `schedule NAME for` or `schedule NAME extends` at the start of a line."""
         texts = [w.text for w in self.words[at : at + 3]]
         if len(texts) < 3 or not texts[1].isidentifier() or not self.first_on_line(at):
             return False
-        return (texts[0], texts[2]) in (("program", "{"), ("schedule", "for"))
+        return (texts[0], texts[2]) in (("program", "{"), ("schedule", "for"), ("schedule", "extends"))
 
     def begins_item(self, at: int) -> bool:
         word = self.words[at]

@@ -86,6 +86,10 @@ def _list(items: Iterable, shown: Callable[..., str] = str) -> str:
     return ", ".join(shown(i) for i in items)
 
 
+def _word(word: str, name: str | None) -> str:
+    return f" {word} {name}" if name else ""
+
+
 def _clause(word: str, node: ast.Node | None, level: int = _OR) -> str:
     return "" if node is None else f" {word} {_expr(node, level)}"
 
@@ -101,8 +105,12 @@ def _show(node: ast.Node) -> str:
 @_show.register
 def _(node: ast.File) -> str:
     lines = [] if node.version is None else [f"wg {node.version}"]
-    lines += [f'import "{path}"' for path in node.imports]
-    return "\n".join([*lines, *map(_show, (*node.programs, *node.schedules))]) + "\n"
+    return "\n".join([*lines, *map(_show, (*node.imports, *node.programs, *node.schedules))]) + "\n"
+
+
+@_show.register
+def _(node: ast.Import) -> str:
+    return f'import "{node.path}"'
 
 
 def _block(head: str, body: tuple[ast.Node, ...]) -> str:
@@ -171,7 +179,34 @@ def _(node: ast.Statement) -> str:
 
 @_show.register
 def _(node: ast.Schedule) -> str:
-    return _block(f"schedule {node.name} for {node.program} on {node.target}", node.items)
+    base = _word("extends", node.extends) + _word("for", node.program) + _word("on", node.target)
+    renames = f" with {_list(node.renames, lambda r: f'{r[0]} = {r[1]}')}" if node.renames else ""
+    return _block(f"schedule {node.name}{base}{renames}", node.items)
+
+
+@_show.register
+def _(node: ast.KernelDecl) -> str:
+    return _block(f"kernel {node.name} computes {_list(node.computes)}", node.items)
+
+
+@_show.register
+def _(node: ast.CombineDecl) -> str:
+    return f"combine {_list(node.targets)} by {node.how}"
+
+
+@_show.register
+def _(node: ast.SkipDecl) -> str:
+    return "skip empty per warpgroup"
+
+
+@_show.register
+def _(node: ast.TuneDecl) -> str:
+    return _block("tune", node.entries)
+
+
+@_show.register
+def _(node: ast.Tuning) -> str:
+    return f"{node.what} {node.name} in {{{_list(node.values, _expr)}}}"
 
 
 @_show.register
@@ -186,7 +221,8 @@ def _(node: ast.FuseDecl) -> str:
 
 @_show.register
 def _(node: ast.StreamDecl) -> str:
-    return f"stream {node.axis}{' descending' if node.descending else ''}"
+    parts = "" if node.split_count is None else f" split {node.split_index} in {_sum(node.split_count)}"
+    return f"stream {node.axis}{' descending' if node.descending else ''}{parts}"
 
 
 @_show.register
@@ -201,7 +237,7 @@ def _(node: ast.GridDecl) -> str:
         words.append("longest_first")
     if node.section:
         words.append(f"section ({_list(node.section)}) within {_bytes(node.section_bytes or 0)}")
-    return " ".join(words)
+    return " ".join(words) + _word("with", node.with_home)
 
 
 def _bytes(count: int) -> str:
@@ -222,9 +258,10 @@ def _(node: ast.RoleDecl) -> str:
 @_show.register
 def _(node: ast.HomeDecl) -> str:
     tile = f"[{_list(node.indices)}]" if node.indices else ""
-    by = f" by {node.engine}" if node.engine else ""
-    over = f" over {node.over}" if node.over else ""
-    return f"{node.kind} {node.name} = {node.tensor}{tile}{by}{_clause('ring', node.ring, _SUM)}{over}"
+    held = f" = {node.tensor}{tile}" if tile or node.tensor != node.name else ""
+    form = _word("as", node.cast) + _clause("times", node.times, _SUM) + _word("permute", node.permute)
+    how = _word("by", node.engine) + _clause("ring", node.ring, _SUM) + _word("over", node.over)
+    return f"{node.kind} {node.name}{held}{form}{how}"
 
 
 @_show.register
@@ -266,6 +303,11 @@ def _(node: ast.RescaleStep) -> str:
 def _(node: ast.FinishStep) -> str:
     via = f" via {_list(node.via)}" if node.via else ""
     return f"finish {_list(node.targets, _tile)}{via}"
+
+
+@_show.register
+def _(node: ast.ProbeStep) -> str:
+    return f"probe {_tile(node.target)}"
 
 
 @_show.register
