@@ -10,7 +10,7 @@ import pytest
 
 from tests.shipped import KERNELS, ROOT, Shipped
 from wgdsl import sources
-from wgdsl.driver import compile
+from wgdsl.driver import Settings, prepare
 
 BAR = 0.3
 
@@ -20,13 +20,8 @@ def test_text_to_cuda(shipped: Shipped):
     def once() -> float:
         sources._parsed.cache_clear()
         start = time.perf_counter()
-        kernel = compile(
-            ROOT / shipped.program,
-            schedule=shipped.schedule,
-            dims=dict(shipped.dims),
-            options=dict(shipped.options),
-            build=False,
-        )
+        settings = Settings(dims=dict(shipped.dims), options=dict(shipped.options))
+        kernel, _ = prepare(ROOT / shipped.program, schedule=shipped.schedule, settings=settings)
         assert kernel.cuda
         return time.perf_counter() - start
 

@@ -17,8 +17,9 @@ from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
 from .foundation.source import Source
+from .runtime import lowered
 from .runtime.kernel import Forms, Kernel
-from .sources import Found, find
+from .sources import Found, find, is_text
 from .syntax import ast
 from .targets.choice import resolve
 
@@ -199,12 +200,30 @@ def compile(
 
     Raises WgError for mistakes in the texts or in these arguments, EnvironmentFault without NVRTC.
     """
-    settings = Settings(options=options or {}, types=types or {}, dims=dims or {})
-    kernel, journal = prepare(given, program=program, schedule=schedule, target=target, settings=settings)
+    settings = Settings(options=dict(options or {}), types=dict(types or {}), dims=dict(dims or {}))
+
+    def made() -> tuple[Forms, Journal]:
+        kernel, journal = prepare(given, program=program, schedule=schedule, target=target, settings=settings)
+        return replace(kernel.forms, backends={}), journal  # these two can be pickled
+
+    with guarded(Journal()):
+        asked = _request(given, schedule, (program, resolve(target), settings))
+    forms, journal = lowered.remembered(asked, made, lambda kept: (s.text for s in kept[1].sources))
+    kernel = Kernel(replace(forms, backends=_backends(forms.graph, journal.forms["verify"])))
     if build:
         with guarded(journal):
             kernel.build()
     return kernel
+
+
+def _request(given: str | Path, schedule: str | Path | None, others: tuple[Any, ...]) -> lowered.Request | None:
+    """What tells one compilation from another."""
+    texts = [str(x) for x in (given, schedule) if is_text(x)]
+    files = [] if is_text(given) else [Path(given)]
+    if schedule is not None and not is_text(schedule) and str(schedule).endswith(".wg"):
+        files.append(Path(schedule))
+    words = [repr((others, str(given), str(schedule), Path.cwd() if files else ""))]
+    return lowered.request(words, texts, files, None if is_text(given) else Path(given).parent)
 
 
 @contextmanager
