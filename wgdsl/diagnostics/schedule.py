@@ -762,3 +762,26 @@ works:
 
     def help(self) -> str:
         return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class CantOrder(Problem):
+    code: ClassVar[str] = "WG0426"
+    doc: ClassVar[str] = """`longest_first` orders work items by falling trip count, which needs a grid axis along which trip
+counts only rise or only fall, as under a causal mask.
+
+In schedule `simple` for `attention`:
+
+fails:
+  grid   over (b, g, r, i) longest_first
+works:
+  grid   over (b, g, r, i)
+"""
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return f"the items of this grid can't go longest first: {self.why}"
+
+    def help(self) -> str:
+        return self.cure

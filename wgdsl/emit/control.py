@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..diagnostics.model import InternalError
 from ..foundation.names import identifier
 from ..program.expr import Affine, Const, Expr, Logic, Scalar
 from ..program.poly import Poly
-from ..roles.model import Advance, Elect, GridAxis, If, Items, Let, Loop, Registers
+from ..roles.model import Advance, Elect, Grid, GridAxis, If, Items, Let, Loop, Registers
 from .context import RoleContext, grid_symbol
 from .integers import PRIMARY, SUM, Integers
 from .lowering import lowers
@@ -58,17 +60,22 @@ def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> st
 @lowers(Items)
 def items(ctx: RoleContext, step: Items) -> None:
     grid = ctx.kernel.grid
+    first = 0 if grid.persistent or grid.order is not None else 1  # how many blocks the slowest axis has isn't needed there
+    counts = dict(zip((a.index for a in grid.axes), _counts(ctx, grid.axes, first), strict=True))
     if not grid.persistent:
         ctx.out.define("const int", "item", "blockIdx.x")
-        _decode(ctx, grid.axes, _counts(ctx, grid.axes, 1))
+        _decode(ctx, grid, counts)
         ctx.steps(step.body)
         return
-    counts = _counts(ctx, grid.axes, 0)
-    ctx.out.line(f"const int total = {' * '.join(c for c in counts if c != '1') or '1'};")
+    ctx.out.line(f"const int total = {_product(counts.values())};")
     ctx.out.unroll(1)
     with ctx.block("for (int item = blockIdx.x; item < total; item += gridDim.x)"):
-        _decode(ctx, grid.axes, counts)
+        _decode(ctx, grid, counts)
         ctx.steps(step.body)
+
+
+def _product(counts: Iterable[str]) -> str:
+    return " * ".join(c for c in counts if c != "1") or "1"
 
 
 def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[str]:
@@ -84,15 +91,45 @@ def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[st
     return out
 
 
-def _decode(ctx: RoleContext, axes: tuple[GridAxis, ...], counts: list[str]) -> None:
-    """Bind the grid indices: the last axis runs fastest. Item numbers are not negative, so `/` and `%` floor."""
-    rest = "item"
+def _decode(ctx: RoleContext, grid: Grid, counts: dict[str, str]) -> None:
+    """Bind the grid indices. Item numbers are not negative, so `/` and `%` floor."""
+    axes = {a.index: a for a in grid.axes}
+    if grid.order is None:
+        _split(ctx, "item", list(axes.values()), list(counts.values()))
+        return
+    order = grid.order
+    heads, rows = (_product(counts[i] for i in group) for group in (order.inner, order.outer))
+    names = {n: ctx.names().fresh(n) for n in ("combinations", "section", "first", "wide", "place")}
+    ctx.out.define("const int", names["combinations"], heads)
+    if order.size is None:
+        first, wide, at = "0", names["combinations"], "item"
+    else:
+        size = ctx.text(order.size, PRIMARY)
+        first, wide, at = names["first"], names["wide"], names["place"]
+        section = names["section"]
+        ctx.out.define("const int", section, f"min({bare(size)}, {names['combinations']})")
+        ctx.out.define("const int", at, f"item % ({section} * {rows})")
+        ctx.out.define("const int", first, f"item / ({section} * {rows}) * {section}")
+        ctx.out.define("const int", wide, f"min({section}, {names['combinations']} - {first})")
+    _split(ctx, f"{at} / {wide}", [axes[i] for i in order.outer], [counts[i] for i in order.outer], order.reversed)
+    inner = f"{at} % {wide}" if first == "0" else f"({first} + {at} % {wide})"
+    _split(ctx, inner, [axes[i] for i in order.inner], [counts[i] for i in order.inner])
+
+
+def _split(ctx: RoleContext, rest: str, axes: list[GridAxis], counts: list[str], turned: str | None = None) -> None:
+    """Bind the indices of some axes to the blocks of a combined number: the last axis runs fastest."""
+    if " " in rest and len(axes) > 1:
+        name = ctx.names().fresh("rest")
+        ctx.out.define("const int", name, bare(rest))
+        rest = name
     for k in range(len(axes) - 1, -1, -1):
         axis, count = axes[k], counts[k]
         last = all(c == "1" for c in counts[:k])
         block = "0" if count == "1" else rest if last else f"{rest} % {count}"
+        if axis.index == turned and block != "0":
+            block = f"({count} - 1 - {block})"
         name = ctx.bind(grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
-        ctx.out.define("const int", name, block if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
+        ctx.out.define("const int", name, bare(block) if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
         if count == "1" or last:
             continue
         rest = f"{rest} / {count}"

@@ -175,12 +175,25 @@ class GridAxis:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Order:
+    """Another order of the items. The combinations of the `inner` axes are cut into sections of `size` (None: one section of
+    all); in a section the `outer` axes run slower than the inner ones. Within each group the last axis is fastest.
+    `reversed`: the outer axis that runs from its last block to its first."""
+
+    inner: tuple[str, ...]
+    outer: tuple[str, ...]
+    size: Poly | None = None
+    reversed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Grid:
     """Work items, last axis fastest, item number t in [0, total). Plain: CTA t runs item t. Persistent static: CTA c runs
     c, c + gridDim, ... A tiled index is bound as `<index>.lo` = block * tile, one of tile 1 as `<index>`."""
 
     axes: tuple[GridAxis, ...]
     persistent: bool = False
+    order: Order | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -191,7 +191,15 @@ class _Printer:
 
     def grid(self) -> str:
         axes = ", ".join(f"{a.index} in {a.blocks}{f' by {a.tile}' if a.tile != 1 else ''}" for a in self.kernel.grid.axes)
-        return f"grid {'persistent ' if self.kernel.grid.persistent else ''}over ({axes})"
+        return f"grid {'persistent ' if self.kernel.grid.persistent else ''}over ({axes}){self.order()}"
+
+    def order(self) -> str:
+        order = self.kernel.grid.order
+        if order is None:
+            return ""
+        outer = ", ".join(f"{a} reversed" if a == order.reversed else a for a in order.outer)
+        size = f" of {order.size}" if order.size is not None else ""
+        return f" section ({', '.join(order.inner)}){size} under ({outer})"
 
     @staticmethod
     def param(p: Param) -> str:

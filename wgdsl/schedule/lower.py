@@ -23,6 +23,7 @@ from .compute import display
 from .finish import MathSync
 from .load import LoadSync
 from .mask import Trip, make_trip
+from .order import make_order
 from .place import Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
 from .sync import RoleSync
@@ -46,7 +47,7 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     _all_done(streamed, synced, products=True)
     steps = [s.steps() for s in synced]
     _all_done(streamed, synced, products=False)
-    kernel = _kernel(plan, placement, ids, synced, steps)
+    kernel = _kernel(plan, placement, trip, ids, synced, steps)
     return RoleProgram(
         program=streamed.program.name,
         schedule=schedule.name,
@@ -87,7 +88,9 @@ def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids
 # The kernel.
 
 
-def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]) -> Kernel:
+def _kernel(
+    plan: Plan, placement: Placement, trip: Trip, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]
+) -> Kernel:
     graph = plan.graph
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
@@ -97,7 +100,7 @@ def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], 
         program=graph.name,
         schedule=plan.schedule.name,
         target=plan.schedule.target,
-        grid=_grid(plan),
+        grid=_grid(plan, trip, placement),
         threads=threads,
         roles=tuple(_role(s, body, threads) for s, body in zip(synced, steps, strict=True)),
         rings=tuple(placement.rings.values()),
@@ -125,12 +128,13 @@ def _count(plan: Plan, role: str) -> int:
     return next(r.count for r in plan.roles if r.name == role)
 
 
-def _grid(plan: Plan) -> Grid:
+def _grid(plan: Plan, trip: Trip, placement: Placement) -> Grid:
+    line = next(i for i in plan.schedule.items if isinstance(i, ast.GridDecl))
     axes = []
     for i in plan.grid:
         tile = plan.tiles.get(i, 1)
         axes.append(GridAxis(index=i, tile=tile, blocks=ceildiv(plan.graph.extents[i], tile)))
-    return Grid(axes=tuple(axes), persistent=plan.persistent)
+    return Grid(axes=tuple(axes), persistent=plan.persistent, order=make_order(plan, line, trip, placement))
 
 
 def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:

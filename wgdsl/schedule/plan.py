@@ -207,8 +207,6 @@ class _Planner:
         unsupported = (
             (grid.persistent == "dynamic", "a dynamic persistent grid", "`grid persistent` strides statically"),
             (grid.joined, "`joined`", "drop it: items then follow each other"),
-            (grid.longest_first, "`longest_first`", "drop it: items then go in the order of the grid's axes"),
-            (bool(grid.section), "`section`", "drop it"),
         )
         for used, what, cure in unsupported:
             if used:
