@@ -770,12 +770,74 @@ class CantOrder(Problem):
     doc: ClassVar[str] = """`longest_first` orders work items by falling trip count, which needs a grid axis along which trip
 counts only rise or only fall, as under a causal mask.
 
-In schedule `simple` for `attention`:
-
 fails:
-  grid   over (b, g, r, i) longest_first
+  program window {
+    dims M, N, D, E
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    in   V: bf16[N, E]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    X[i,j] = S[i,j] where j <= i and i - j < 100
+    P[i,j] = softmax[j] X[i,j]
+    O[i,e] = sum[j] P[i,j] * V[j,e]
+  }
+  schedule simple for window on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i) longest_first
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O
+        issue O += wgmma(P[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
 works:
-  grid   over (b, g, r, i)
+  program window {
+    dims M, N, D, E
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    in   V: bf16[N, E]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    X[i,j] = S[i,j] where j <= i and i - j < 100
+    P[i,j] = softmax[j] X[i,j]
+    O[i,e] = sum[j] P[i,j] * V[j,e]
+  }
+  schedule simple for window on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O
+        issue O += wgmma(P[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
 """
     why: str
     cure: str

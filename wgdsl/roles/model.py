@@ -462,7 +462,7 @@ class ReduceOp:
 
 @dataclass(frozen=True, kw_only=True)
 class VoteOp:
-    """Flag dst = `cond`, an expression of row values, holds in one row of the warp at least."""
+    """Flag dst = `cond`, an expression of row values, holds in one row of the warp at least (for partial values: in one lane)."""
 
     dst: str
     cond: Expr

@@ -16,7 +16,7 @@ from ..program.graph import IDENTITY, Map, Reduce
 from ..program.streamed import OLD_SUFFIX, State, Streamed
 from ..roles.model import Axis, MapOp, Op, ReduceOp, Value, VoteOp
 from ..syntax import ast
-from .lazy import correction_exponent
+from .lazy import correction_exponent, has_grown
 
 
 def resolve(streamed: Streamed, name: str) -> str:
@@ -307,7 +307,8 @@ class _Ops:
         moving = next(t for t in self.streamed.states if s.name in t.references)
         grown = self.computer.flag(value)
         exponent = self.read(correction_exponent(moving))
-        self.emit(VoteOp(dst=grown, cond=Cmp(op="lt", left=exponent, right=const(-self.computer.lazy[s.name])), rows=self.rows))
+        sums = [Reg(name=self.computer.state_value(t)) for t in self.streamed.states if s.name in t.references and not t.is_contract]
+        self.emit(VoteOp(dst=grown, cond=has_grown(exponent, self.computer.lazy[s.name], sums), rows=self.rows))
         if guarded:
             self.guard(s, new, when=grown)
         self.correct(moving, when=grown)

@@ -22,7 +22,7 @@ from .barriers import Ids, deal_ids
 from .compute import display
 from .finish import MathSync
 from .load import LoadSync
-from .mask import Trip, make_trip
+from .mask import Trip, live_trip, make_trip
 from .order import make_order
 from .place import Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
@@ -41,9 +41,11 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     """The role program of `schedule` over a streamed program. Raises WgError (WG04xx)."""
     plan = make_plan(streamed, schedule)
     placement = place(plan)
-    trip = make_trip(plan, _domain(streamed))
+    domain = _domain(streamed)
+    trip = make_trip(plan, domain)
+    own = live_trip(plan, trip, domain) if plan.skips else trip
     ids = deal_ids(plan)
-    synced = [_sync(plan, placement, trip, r, ids) for r in plan.roles]
+    synced = [_sync(plan, placement, own if r.split else trip, r, ids) for r in plan.roles]
     _all_done(streamed, synced, products=True)
     steps = [s.steps() for s in synced]
     _all_done(streamed, synced, products=False)

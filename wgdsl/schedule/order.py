@@ -32,12 +32,14 @@ def make_order(plan: Plan, grid: ast.GridDecl, trip: Trip, placement: Placement)
         raise WgError(CantOrder(span=grid.span, why=why, cure=f"take `{slowest}` out of `section`"))
     inner = tuple(a for a in plan.grid if (a in grid.section if grid.section else a != slowest))
     outer = tuple(sorted((a for a in plan.grid if a not in inner), key=lambda a: a != slowest))
+    if not outer:
+        return None
     size = _size(plan, grid, placement, inner) if grid.section else None
     return Order(inner=inner, outer=outer, size=size, reversed=None if falling else slowest)
 
 
-def _longest(plan: Plan, grid: ast.GridDecl, trip: Trip) -> tuple[str, bool]:
-    """The axis along which the trip count changes, and whether it falls along it."""
+def _longest(plan: Plan, grid: ast.GridDecl, trip: Trip) -> tuple[str | None, bool]:
+    """The axis along which the trip count changes, if it does, and whether it falls along it."""
     values: dict[str, Poly] = {}
     for name, value in trip.lets:
         values[name] = value.substitute(values)
@@ -45,7 +47,7 @@ def _longest(plan: Plan, grid: ast.GridDecl, trip: Trip) -> tuple[str, bool]:
     symbols = {s: a for a in plan.grid for s in (plan.origin(a).symbols() & n.symbols())}
     cure = "drop `longest_first`"
     if not symbols:
-        raise WgError(CantOrder(span=grid.span, why="all items have the same trip count", cure=cure))
+        return None, False
     if len(symbols) > 1:
         why = f"trip counts depend on {' and '.join(f'`{a}`' for a in symbols.values())}"
         raise WgError(CantOrder(span=grid.span, why=why, cure=cure))

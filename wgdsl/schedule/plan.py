@@ -75,6 +75,7 @@ class Plan:
     descending: bool
     grid: tuple[str, ...]
     persistent: bool
+    skips: bool  # tiles that are empty for the rows of a warpgroup
     roles: tuple[RolePlan, ...]
     homes: dict[str, Home]
 
@@ -159,6 +160,7 @@ class _Planner:
             descending=stream.descending,
             grid=grid.axes,
             persistent=grid.persistent is not None,
+            skips=bool(self.of(ast.SkipDecl)),
             roles=roles,
             homes=self.homes(tiles, stream.axis),
         )
@@ -430,11 +432,6 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
                 what, cure = "cutting a program into kernels", "put the lines into the schedule itself"
             case ast.CombineDecl():
                 what, cure = "`combine`", "let one CTA make the whole of each result"
-            case ast.SkipDecl():
-                what, cure = (
-                    "`skip empty per warpgroup`",
-                    "drop it: tiles that are empty for all rows are passed over",
-                )
             case ast.StreamDecl(split_index=str()):
                 what, cure = "`split` of the streamed index", f"`stream {item.axis}`"
             case ast.GridDecl(with_home=str()):

@@ -57,6 +57,7 @@ from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
 from .products import Product, match_product
 from .registers import RegisterWriter
+from .skip import Skipper
 
 
 class RoleSync(RegisterWriter):
@@ -179,12 +180,19 @@ class RoleSync(RegisterWriter):
         body, self.out = self.out, outer
         other = self.empty(expansion)
         self.emit(*self.dynamic_init())
-        if not expansion.guarded:
+        skipper = Skipper(
+            plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, clears=self.clears,
+            products=self.products, loop=loop,
+        )  # fmt: skip
+        self.emit(*skipper.before())
+        some = self.trip.last - self.trip.first
+        if expansion.guarded:
+            self.emit(If(cond=Affine(poly=some - 1), then=tuple(body), other=tuple(other)))
+        else:
             self.emit(*body)
             if other:
-                self.emit(If(cond=Affine(poly=-self.trip.n), then=tuple(other), note="nothing to stream"))
-            return
-        self.emit(If(cond=Affine(poly=self.trip.n - 1), then=tuple(body), other=tuple(other)))
+                self.emit(If(cond=Affine(poly=-some), then=tuple(other), note="nothing to stream"))
+        self.emit(*skipper.behind())
 
     def before_loop(self, expansion: Expansion) -> None:
         """Wait for what is filled once an item, unless the schedule has awaited it."""
@@ -300,7 +308,7 @@ class RoleSync(RegisterWriter):
         elif isinstance(s, ast.ComputeStep):
             if copy is None or item.offset is None or position is None:
                 raise WgError(self.outside_loop(s, "a `compute`"))
-            first = position.constant == 0 and self.static_first()
+            first = position == self.trip.first and copy.kind == "prologue" and self.static_first()
             self.compute(s, item.offset, position, copy.masks, first)
         elif isinstance(s, ast.PackStep):
             self.pack(name_of(s.target), item.offset, s.span)
@@ -374,11 +382,12 @@ class RoleSync(RegisterWriter):
 
     def first_tile(self, position: Poly, rel: int) -> Expr:
         """Whether the product of a stream position is the item's first."""
-        if position.constant is not None:
-            return TRUE if position.constant <= 0 else FALSE
+        past = position - self.trip.first
+        if past.constant is not None:
+            return TRUE if past.constant <= 0 else FALSE
         if self.current is not None and self.current.kind == "steady" and rel > self.current.low:
             return FALSE
-        return Affine(poly=-position)
+        return Affine(poly=-past)
 
     def operand(self, home: str, rel: int | None, major: str) -> SmemOperand:
         ring = self.placement.ring_of[home]
@@ -420,11 +429,10 @@ class RoleSync(RegisterWriter):
         self.move_to(ring, c.rel)
         outer, self.out = self.out, []
         self.wait_full(c.home, c.rel)
-        barrier = self.ids.whole(self.role.name)
-        self.emit(*c.steps(self.part_of(c.home), self.slot(ring, c.rel), barrier, self.role.count, self.span))
-        body, self.out = tuple(self.out), outer
+        wait, self.out = tuple(self.out), outer
         self.state.waited.discard((ring, c.rel))
-        self.emit(If(cond=c.cond, then=body, note="no row sees these: a NaN in them must not count"))
+        barrier = self.ids.whole(self.role.name)
+        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), barrier, self.role.count, self.span, wait))
 
     # waits
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:

@@ -71,8 +71,8 @@ def _map(m: Machine, op: MapOp) -> None:
 
 
 def _vote(m: Machine, op: VoteOp) -> None:
-    """A warp's 16 rows agree on whether the condition holds in one of them."""
-    held = np.broadcast_to(Scope(m, op.rows, None).value(op.cond), (ROWS, 1)).reshape(WARPS, ROWS // WARPS)
+    """A warp's 16 rows, of which each lane may hold its own share, agree on whether the condition holds anywhere."""
+    held = np.broadcast_to(Scope(m, op.rows, None).value(op.cond), (ROWS, QUAD)).reshape(WARPS, -1)
     m.registers.write(op.dst, np.repeat(held.any(axis=1), ROWS // WARPS)[:, None])
 
 
