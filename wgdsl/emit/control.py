@@ -60,10 +60,11 @@ def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> st
 @lowers(Items)
 def items(ctx: RoleContext, step: Items) -> None:
     grid = ctx.kernel.grid
+    if not grid.persistent:
+        ctx.out.define("const int", "item", "blockIdx.x")
     first = 0 if grid.persistent or grid.order is not None else 1  # how many blocks the slowest axis has isn't needed there
     counts = dict(zip((a.index for a in grid.axes), _counts(ctx, grid.axes, first), strict=True))
     if not grid.persistent:
-        ctx.out.define("const int", "item", "blockIdx.x")
         _decode(ctx, grid, counts)
         ctx.steps(step.body)
         return

@@ -43,10 +43,10 @@ class Clear:
         """One of the role's `count` warpgroups writes, all wait."""
         rows = ClearRows(buffer=self.home, part=part, slot=slot, start=self.start, stop=self.stop, span=span)
         writes = (rows, FenceAsync(span=span))
-        met = BarSync(id=barrier, threads=WARPGROUP * count, note="cleared")
+        met = BarSync(id=barrier, threads=WARPGROUP * count, note="cleared", span=span)
         if count == 1:
             return (*writes, met)
-        return If(cond=Affine(poly=-Poly.of("wg")), then=writes), met
+        return If(cond=Affine(poly=-Poly.of("wg")), then=writes, span=span), met
 
 
 @dataclass(frozen=True, kw_only=True)
