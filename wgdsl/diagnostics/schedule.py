@@ -66,7 +66,7 @@ fails:
   tile i 128
   stream j descending
 works:
-  tile   i 128, j 128
+  tile i 128, j 128
   stream j descending
 """
     line: str
@@ -142,9 +142,9 @@ class NotYetSupported(Problem):
 In schedule `simple` for `attention`:
 
 fails:
-  tile   i 128, j 128  fuse m = (r, i)
+  tile i 128, j 128  fuse m = (r, i)
 works:
-  tile   i 128, j 128
+  tile i 128, j 128
 """
     what: str
     cure: str = ""
@@ -167,7 +167,7 @@ In schedule `simple` for `attention`:
 fails:
   grid over (b, g, i)
 works:
-  tile   i 128, j 128
+  grid over (b, g, r, i)
 """
     index: str
     output: str
@@ -426,7 +426,7 @@ In schedule `simple` for `attention`:
 fails:
   tile i 128, j 100
 works:
-  tile   i 128, j 128
+  tile i 128, j 128
 """
     what: str
     value: int
