@@ -361,6 +361,11 @@ def exp2() -> Function:
 
 
 @wrapper
+def log2_approx() -> Function:
+    return _convert("log2_approx", "float", "f", "lg2.approx.ftz.f32 {}, {};", ("f", "float", "a"))
+
+
+@wrapper
 def choose() -> Function:
     return _function("float choose(bool which, float a, float b)", ["return which ? a : b;"])
 

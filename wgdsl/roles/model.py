@@ -474,6 +474,29 @@ class VoteOp:
         return (self.cond,)
 
 
+OUTWEIGHS = 0.5  # of a lane's share of a row's sum, an eighth of the row or so
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomOp:
+    """Row value dst = max(-limit, min(0, -log2(total * OUTWEIGHS))), by each lane for its own share of `total`: how far, as a
+    power of two, the reference that the sum `total` is scaled to may stay behind.
+
+    A summand above the reference is rounded to its operand's type; one that is the maximum itself is 1, and exact. In a row
+    that hangs on one summand the difference would show, so the reference moves before one can outweigh the sum so far.
+    """
+
+    dst: str
+    total: str
+    limit: float
+    when: str | None = None
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What it reads."""
+        return tuple(Reg(name=n) for n in (self.total, self.when) if n)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompleteOp:
     """Turn a partial row value into a full one: combine the quad's lanes."""
@@ -492,7 +515,7 @@ class CompleteOp:
         return (Reg(name=self.value),)
 
 
-Op = MapOp | ReduceOp | VoteOp | CompleteOp
+Op = MapOp | ReduceOp | VoteOp | RoomOp | CompleteOp
 
 
 @dataclass(frozen=True, kw_only=True)

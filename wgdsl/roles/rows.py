@@ -282,6 +282,7 @@ OPS = (
         absent={"start": None},
     ),
     Row(m.MapOp, "{dst:value}[{rows:axis}(?, {cols:axis})] = {expr:expr}(? when {when:value})"),
+    Row(m.RoomOp, "{dst:value} = room under {total:value} up to {limit:number}(? when {when:value})"),
     Row(m.VoteOp, "{dst:value} = any[{rows:axis}] {cond:predicate}"),
 )
 TABLES = {"head": HEAD, "declaration": DECLARATIONS, "role": (ROLE,), "value": VALUES, "step": STEPS, "op": OPS}

@@ -12,14 +12,13 @@ from random import Random
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import BadNumber, CantBeLazy
-from ..program.expr import Apply, Cmp, Expr, Load, Reg, Scalar, apply, conjunction, const, disjunction, loads
+from ..program.expr import Apply, Expr, Load, Scalar, loads
 from ..program.functions import number
 from ..program.streamed import OLD_SUFFIX, State, Streamed
 from ..syntax import ast
 from .plan import constant, steps_of
 
 MOST = 15  # an operand grows to 2^15, which f16 still holds
-OUTWEIGHS = 0.5  # of a lane's share of the row's sum so far: an eighth of the row
 TRIALS = 4  # of random numbers; an output that depends on the reference shows it in the first
 CLOSE = 1e-9
 
@@ -28,19 +27,6 @@ def correction_exponent(s: State) -> Expr:
     """x of a correction 2^x."""
     assert isinstance(s.correction, Apply)
     return s.correction.args[0]
-
-
-def has_grown(exponent: Expr, limit: float, sums: list[Reg]) -> Expr:
-    """Whether the reference has to move: by more than the limit, or because a summand would come out that outweighs its row.
-
-    Such a summand is 2^-exponent, which the operand's type doesn't hold exactly; scaled to its own maximum it is 1, and is.
-    """
-    far = Cmp(op="lt", left=exponent, right=const(-limit))
-    if not sums:
-        return far
-    summand, share = apply("exp2", apply("neg", exponent)), apply("mul", sums[0], const(OUTWEIGHS))
-    heavy = conjunction(Cmp(op="lt", left=exponent, right=const(0.0)), Cmp(op="lt", left=share, right=summand))
-    return disjunction(far, heavy)
 
 
 def lazy_states(streamed: Streamed, steps: tuple[ast.Step, ...], accumulators: dict[str, str]) -> dict[str, float]:
