@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ..diagnostics.model import InternalError
 from ..foundation.names import identifier
 from ..program.expr import Affine, Const, Expr, Logic, Scalar
 from ..program.poly import Poly
-from ..roles.model import Advance, Elect, Grid, GridAxis, If, Items, Let, Loop, Registers
+from ..roles.model import (
+    Advance,
+    Elect,
+    Fetch,
+    Grid,
+    GridAxis,
+    If,
+    Items,
+    Leave,
+    Let,
+    Loop,
+    PutItem,
+    Registers,
+    Step,
+    TakeItem,
+)
 from .context import RoleContext, grid_symbol
 from .integers import PRIMARY, SUM, Integers
 from .lowering import lowers
@@ -68,11 +84,86 @@ def items(ctx: RoleContext, step: Items) -> None:
         _decode(ctx, grid, counts)
         ctx.steps(step.body)
         return
-    ctx.out.line(f"const int total = {_product(counts.values())};")
-    ctx.out.unroll(1)
-    with ctx.block("for (int item = blockIdx.x; item < total; item += gridDim.x)"):
-        _decode(ctx, grid, counts)
+    ctx.item_counts = counts
+    _ITEMS[step.source](ctx, step, f"const int total = {_product(counts.values())};")
+
+
+def _strided(ctx: RoleContext, step: Items, total: str) -> None:
+    ctx.out.line(total)
+    head = "for (int item = blockIdx.x; item < total; item += gridDim.x)"
+    with _each_item(ctx, step, head):
+        _decode(ctx, ctx.kernel.grid, ctx.item_counts)
         ctx.steps(step.body)
+
+
+def _counted(ctx: RoleContext, step: Items, total: str) -> None:
+    """The loop of the role that takes items from the counter."""
+    ctx.out.line(total)
+    ctx.out.line("int item = blockIdx.x, next_item = 0;")
+    with _each_item(ctx, step, "while (true)"):
+        ctx.steps(step.body)
+        ctx.out.line("item = next_item;")
+    counter = ctx.scope.get("scalar", _counter(ctx))
+    ctx.out.comment("the last CTA to leave sets the counter back")
+    with ctx.block(f"if (atomicAdd({counter} + 1, 1) == gridDim.x - 1)"):
+        ctx.out.line(f"atomicExch({counter}, 0);")
+        ctx.out.line(f"atomicExch({counter} + 1, 0);")
+
+
+def _told(ctx: RoleContext, step: Items, total: str) -> None:
+    """The loop of a role that reads items which another one has put down."""
+    with _each_item(ctx, step, "while (true)"):
+        ctx.steps(step.body)
+
+
+_ITEMS = {"stride": _strided, "counter": _counted, "work": _told}
+
+
+@contextmanager
+def _each_item(ctx: RoleContext, step: Items, head: str) -> Iterator[None]:
+    name = ctx.bind("item.ordinal", True) if step.counted else ""
+    if step.counted:
+        ctx.out.line(f"int {name} = 0;")
+    ctx.out.unroll(1)
+    with ctx.block(head):
+        yield
+        if step.counted:
+            ctx.out.line(f"++{name};")
+
+
+def _counter(ctx: RoleContext) -> str:
+    return next(p.name for p in ctx.kernel.params if p.kind == "counter")
+
+
+@lowers(Fetch)
+def fetch(ctx: RoleContext, step: Fetch) -> None:
+    _only_one(ctx, step)
+    ctx.out.line(f"next_item = atomicAdd({ctx.scope.get('scalar', _counter(ctx))}, 1) + gridDim.x;")
+
+
+@lowers(PutItem)
+def put_item(ctx: RoleContext, step: PutItem) -> None:
+    _only_one(ctx, step)
+    to = ctx.tile_address(ctx.kernel.buffer(step.buffer), Poly(), step.slot)
+    ctx.out.line(f"{ctx.ptx('store_shared_int')}({to}, item < total ? item : -1);")
+
+
+def _only_one(ctx: RoleContext, step: Step) -> None:
+    if not ctx.elected:
+        raise InternalError(f"{type(step).__name__} is for a role of one thread")
+
+
+@lowers(TakeItem)
+def take_item(ctx: RoleContext, step: TakeItem) -> None:
+    ctx.need_all_threads(step)
+    at = ctx.tile_address(ctx.kernel.buffer(step.buffer), Poly(), step.slot)
+    ctx.out.line(f"const int item = __shfl_sync(~0u, {ctx.ptx('load_shared_int')}({at}), 0);")
+
+
+@lowers(Leave)
+def leave(ctx: RoleContext, step: Leave) -> None:
+    ctx.out.line(f"if ({'item >= total' if ctx.elected else 'item < 0'}) break;")
+    _decode(ctx, ctx.kernel.grid, ctx.item_counts)
 
 
 def _product(counts: Iterable[str]) -> str:

@@ -149,6 +149,8 @@ def _parameter(shared: KernelContext, p: Param) -> str:
         return f"int {scope.get('int', p.name)}"
     if p.kind == "scalar":
         return f"float {scope.get('scalar', p.name)}"
+    if p.kind == "counter":
+        return f"int* {scope.get('scalar', p.name)}"
     if p.kind == "flag":
         return f"int {scope.get('scalar', p.name)}"
     raise InternalError(f"no C++ for a parameter of kind {p.kind!r}")

@@ -110,6 +110,17 @@ def mbarrier_arrive() -> Function:
     return _asm("void mbarrier_arrive(unsigned bar)", "mbarrier.arrive.shared::cta.b64 _, [{}];", ("r", "bar"))
 
 
+@wrapper
+def mbarrier_arrive_times() -> Function:
+    text = "mbarrier.arrive.shared::cta.b64 _, [{}], {};"
+    return _asm("void mbarrier_arrive_times(unsigned bar, unsigned count)", text, ("r", "bar"), ("r", "count"))
+
+
+@wrapper
+def store_shared_int() -> Function:
+    return _asm("void store_shared_int(unsigned to, int value)", "st.shared.b32 [{}], {};", ("r", "to"), ("r", "value"))
+
+
 # Named barriers and registers.
 
 
@@ -301,6 +312,11 @@ def clear_shared_16() -> Function:
     to, zero = a.input("r", "to"), a.input("r", "0")
     a.row(f"st.shared.v4.b32 [{to}], {{{zero}, {zero}, {zero}, {zero}}};")
     return _function("void clear_shared_16(unsigned to)", a.lines())
+
+
+@wrapper
+def load_shared_int() -> Function:
+    return _load_shared("load_shared_int", "b32", "int", "r")
 
 
 def _load_shared(name: str, suffix: str, kind: str, constraint: str) -> Function:

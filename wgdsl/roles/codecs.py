@@ -53,6 +53,10 @@ def _parts(declared: tuple[Barrier, ...] | tuple[Buffer, ...], name: str) -> int
     return next((x.parts for x in declared if x.name == name), 2)
 
 
+def _stage(_, name: str, slot: Slot) -> str:
+    return _at(name, Poly(), slot, 1)
+
+
 def _operand(kernel: Kernel, o: SmemOperand | RegOperand) -> str:
     if isinstance(o, RegOperand):
         return o.value
@@ -102,6 +106,6 @@ _SHOW: dict[str, Callable[..., str]] = {
     "name": _plain, "new": _plain, "ring": _plain, "buffer": _plain, "barrier": _plain, "tensor": _plain, "value": _plain,
     "dtype": _plain, "int": _plain, "number": _plain, "poly": _plain, "mask": _plain, "reduction": _plain,
     "values": _listed, "buffers": _listed, "ints": _listed, "polys": _listed,
-    "text": _text, "stop": _stop, "event": _event, "tile": _tile, "operand": _operand, "axis": _axis, "grid_axes": _grid_axes,
+    "text": _text, "stop": _stop, "event": _event, "tile": _tile, "stage": _stage, "operand": _operand, "axis": _axis, "grid_axes": _grid_axes,
     "order": _order, "dims": _dims, "box": _box, "expr": lambda _, e: expr_text(e), "predicate": lambda _, e: expr_text(e),
 }  # fmt: skip

@@ -189,17 +189,20 @@ class Order:
 @dataclass(frozen=True, kw_only=True)
 class Grid:
     """Work items, last axis fastest, item number t in [0, total). Plain: CTA t runs item t. Persistent static: CTA c runs
-    c, c + gridDim, ... A tiled index is bound as `<index>.lo` = block * tile, one of tile 1 as `<index>`."""
+    c, c + gridDim, ... Dynamic: it runs c, then what a counter in global memory gives it. A tiled index is bound as
+    `<index>.lo` = block * tile, one of tile 1 as `<index>`."""
 
     axes: tuple[GridAxis, ...]
     persistent: bool = False
+    dynamic: bool = False
     order: Order | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Param:
     """One kernel argument, in order. kind: map (name of a TensorMap), pointer (tensor), stride (tensor, axis; i64, in
-    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map)."""
+    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map), counter (two i32 in global
+    memory, 0 before the launch and after it: the items given out beyond one for each CTA, and the CTAs that have left)."""
 
     kind: str
     name: str
@@ -230,9 +233,42 @@ def region():
 
 @dataclass(frozen=True, kw_only=True)
 class Items(Step):
-    """Run the body once per work item of this CTA; binds the grid indices."""
+    """Run the body once per work item of this CTA; binds the grid indices, and `item.ordinal` (0, 1, ...) if `counted`.
 
+    source: `stride` = the items that the grid gives the CTA. `counter` = those that `Fetch` takes, until `Leave` finds none;
+    then the last CTA to leave sets the counter back. `work` = those that `TakeItem` reads, until `Leave` finds none; the
+    indices are bound behind `Leave`.
+    """
+
+    source: str = "stride"
+    counted: bool = False
     body: tuple[Step, ...] = region()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetch(Step):
+    """Take the number of the CTA's next item from the counter, which another CTA can then not get. By one thread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutItem(Step):
+    """Write the number of this item to buffer[slot] for the other roles, or -1 if there is none. By one thread."""
+
+    buffer: str
+    slot: Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeItem(Step):
+    """Read the number of this item from buffer[slot]: lane 0 of each warp, for its warp."""
+
+    buffer: str
+    slot: Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave(Step):
+    """Leave the items if there is none. Directly in the body of `Items`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,12 +345,13 @@ class Expect(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Arrive(Step):
-    """Plain arrival. by: `warps` = lane 0 of each of the warpgroup's 4 warps; `thread` = the elected thread."""
+    """Plain arrival. by: `warps` = lane 0 of each of the warpgroup's 4 warps; `thread` = the elected thread, `count` times."""
 
     barrier: str
     part: Poly
     slot: Slot
     by: str = "warps"
+    count: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -188,14 +188,14 @@ HEAD = (
 )  # fmt: skip
 DECLARATIONS = (
     Row(Computes, "computes {program:name} by {schedule:name} on {target:name}"),
-    Row(m.Grid, "grid(?persistent= persistent) over ({axes:grid_axes})(? section {order:order})"),
+    Row(m.Grid, "grid(?persistent= persistent)(?dynamic= dynamic) over ({axes:grid_axes})(? section {order:order})"),
     Row(Threads, "threads {count:int}"),
     Row(Shared, "shared {nbytes:int}"),
     Row(m.TensorArg, "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)", absent={"written": False}),
     Row(Extent, "index {index:name} < {extent:poly}"),
     Row(
         m.Param,
-        "param {kind:map|pointer|stride|dim|scalar|flag} {name:name}"
+        "param {kind:map|pointer|stride|dim|scalar|flag|counter} {name:name}"
         "(? of {tensor:tensor})(? axis {axis:int})(?: {dtype:dtype})",
     ),
     Row(
@@ -229,7 +229,11 @@ VALUES = (
     _value("operand", " 64 x {cols:int}"),
 )
 STEPS = (
-    Row(m.Items, "items {body:steps}"),
+    Row(m.Items, "items(?counted= counted)(? from {source:counter|work}) {body:steps}"),
+    Row(m.Fetch, "fetch item"),
+    Row(m.PutItem, "put item in {buffer slot:stage}"),
+    Row(m.TakeItem, "take item from {buffer slot:stage}"),
+    Row(m.Leave, "leave if no item"),
     Row(m.Let, "let {name:new} = {value:poly}"),
     Row(m.Loop, "loop {var:new} {start:poly} .. {stop:stop}(? mask {mask:mask}) {body:steps}"),
     Row(m.If, "if {cond:predicate} {then:steps}(? else {other:steps})"),
@@ -238,8 +242,8 @@ STEPS = (
     Row(m.Wait, "wait {barrier part slot:event} parity p", {"flip": False}),
     Row(m.Wait, "wait {barrier part slot:event} parity not p", {"flip": True}),
     Row(m.Expect, "expect {barrier part slot:event} bytes {nbytes:int}"),
-    Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp", {"by": "warps"}),
-    Row(m.Arrive, "arrive {barrier part slot:event} by one thread", {"by": "thread"}),
+    Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp", {"by": "warps", "count": 1}),
+    Row(m.Arrive, "arrive {barrier part slot:event} by one thread(? times {count:int})", {"by": "thread"}),
     Row(m.Advance, "advance {ring:ring}"),
     Row(
         m.Tma,

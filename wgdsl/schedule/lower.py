@@ -106,7 +106,7 @@ def _kernel(
         threads=threads,
         roles=tuple(_role(s, body, threads) for s, body in zip(synced, steps, strict=True)),
         rings=tuple(placement.rings.values()),
-        buffers=tuple(p.buffer for p in placement.placed.values()),
+        buffers=(*(p.buffer for p in placement.placed.values()), *((placement.work,) if placement.work else ())),
         barriers=tuple(placement.barriers.values()),
         values=tuple(v for s in synced for v in s.computer.values.values()),
         maps=tuple(p.map for p in placement.placed.values()),
@@ -136,7 +136,8 @@ def _grid(plan: Plan, trip: Trip, placement: Placement) -> Grid:
     for i in plan.grid:
         tile = plan.tiles.get(i, 1)
         axes.append(GridAxis(index=i, tile=tile, blocks=ceildiv(plan.graph.extents[i], tile)))
-    return Grid(axes=tuple(axes), persistent=plan.persistent, order=make_order(plan, line, trip, placement))
+    dynamic = plan.work is not None
+    return Grid(axes=tuple(axes), persistent=plan.persistent, dynamic=dynamic, order=make_order(plan, line, trip, placement))
 
 
 def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
@@ -198,4 +199,6 @@ def _params(plan: Plan, placement: Placement, every: list[Step]) -> tuple[Param,
     for p in placement.placed.values():
         if p.needs_fallback:
             out.append(Param(kind="flag", name=f"{p.home.tensor}.tma", tensor=p.home.tensor))
+    if plan.work is not None:
+        out.append(Param(kind="counter", name=f"{plan.work.name}.next", dtype=I32))
     return tuple(out)

@@ -30,17 +30,25 @@ from ..foundation.source import Span
 from ..program.expr import FALSE, TRUE, Affine, Expr
 from ..program.poly import Poly, mod
 from ..roles.model import (
+    Advance,
+    Arrive,
     BarArrive,
     BarSync,
     Commit,
+    Fetch,
     FenceWgmma,
     If,
     Items,
+    Leave,
     Let,
     Loop,
+    PutItem,
     RegOperand,
+    Slot,
     SmemOperand,
     Step,
+    TakeItem,
+    Wait,
     WaitGroup,
     Wgmma,
     Zero,
@@ -67,7 +75,7 @@ class RoleSync(RegisterWriter):
 
     - `finish(step)`: final values and stores of outputs (`MathSync`; a role without products has none);
     - `fill(step, position)`: the copies of a tile (`LoadSync`; refused in a role that computes);
-    - `end_item()`: releases, after an item, of what is filled once an item (`MathSync`);
+    - `loop_ended()`: releases, after the loop, of what is filled once an item (`MathSync`);
     - `leave()`: what is still to be waited for before the role ends (`MathSync`).
 
     `LoadSync` also extends `collect`, which reads the role's list and checks it before the first step is written.
@@ -81,6 +89,7 @@ class RoleSync(RegisterWriter):
         self.cleared: set[str] = set()  # products of this turn whose operands are cleared
         self.current: Copy | None = None  # the copy that is being lowered, or was last
         self.taking: int | None = None  # the turn that is still to be taken
+        self.counted = False  # a step asks whether an item is the CTA's first
         self.collect()
 
     # What the role does, read off its list.
@@ -138,9 +147,34 @@ class RoleSync(RegisterWriter):
                 cond=Affine(poly=-Poly.of("wg")), then=(BarArrive(id=Poly.of(t.first), threads=TURN_THREADS, span=t.span),)
             )
             self.emit(replace(first, note="warpgroup 0 has the first turn"))
-        self.emit(Items(body=body))
+        self.emit(self.items(body))
         self.leave()
         return tuple(self.out)
+
+    def items(self, body: tuple[Step, ...]) -> Items:
+        """The item loop, and how the role learns of its items."""
+        work = self.plan.work
+        if work is None:
+            return Items(counted=self.counted, body=body)
+        span, slot = self.plan.schedule.span, Slot(ring=work.name)
+        full, empty = f"{work.name}.full", f"{work.name}.empty"
+        end = (Advance(ring=work.name, span=span), Leave(span=span))
+        if work.role == self.role.name:
+            head: tuple[Step, ...] = (
+                Wait(barrier=empty, part=Poly(), slot=slot, flip=True, span=span),
+                PutItem(buffer=work.name, slot=slot, span=span),
+                Arrive(barrier=full, part=Poly(), slot=slot, by="thread", span=span),
+                *end,
+                Fetch(span=span),
+            )
+            return Items(source="counter", counted=self.counted, body=(*head, *body))
+        head = (
+            Wait(barrier=full, part=Poly(), slot=slot, span=span),
+            TakeItem(buffer=work.name, slot=slot, span=span),
+            Arrive(barrier=empty, part=Poly(), slot=slot, span=span),
+            *end,
+        )
+        return Items(source="work", counted=self.counted, body=(*head, *body))
 
     def leave(self) -> None:
         """What the role still has to wait for before it ends."""
@@ -156,9 +190,9 @@ class RoleSync(RegisterWriter):
             self.span = s.span
             if isinstance(s, ast.ForStep):
                 self.loop(s)
+                self.loop_ended()
             else:
                 self.step(Item(step=s, offset=None), None)
-        self.end_item()
         return tuple(self.out)
 
     def bind(self) -> None:
@@ -168,7 +202,7 @@ class RoleSync(RegisterWriter):
             for name, value in self.trip.mask_lets:
                 self.emit(Let(name=name, value=value))
 
-    def end_item(self) -> None:
+    def loop_ended(self) -> None:
         """Releases of buffers that are filled once an item."""
 
     def loop(self, loop: ast.ForStep) -> None:
@@ -218,11 +252,15 @@ class RoleSync(RegisterWriter):
         for item in expansion.once:
             self.span = item.step.span
             self.step(item, None)
+        self.nothing_streamed()
         out, self.out = self.out, saved
         accumulators = [p.value for p in self.products.values() if self.streamed.state(p.node.name) is not None]
         zeros: list[Step] = [Zero(value=v) for v in accumulators]
         states = self.initial_states() if self.static_first() else []
         return [*out, *zeros, *states]
+
+    def nothing_streamed(self) -> None:
+        """What a role owes for an item without a tile."""
 
     def copy(self, copy: Copy) -> None:
         if copy.kind != "steady":
