@@ -47,6 +47,8 @@ class KernelContext:
                 declare("map", p.name, f"{p.name.removesuffix('.map')}_map")
             else:
                 declare("int" if p.kind == "dim" else "scalar", p.name)
+            if p.kind == "counter":
+                declare("counter", p.name, f"{p.name}_counters")
         for b in kernel.buffers:
             declare("buffer", b.name)
         for b in kernel.barriers:

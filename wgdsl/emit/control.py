@@ -103,11 +103,11 @@ def _counted(ctx: RoleContext, step: Items, total: str) -> None:
     with _each_item(ctx, step, "while (true)"):
         ctx.steps(step.body)
         ctx.out.line("item = next_item;")
-    counter = ctx.scope.get("scalar", _counter(ctx))
+    given, left = (_counter(ctx, k) for k in range(2))
     ctx.out.comment("the last CTA to leave sets the counter back")
-    with ctx.block(f"if (atomicAdd({counter} + 1, 1) == gridDim.x - 1)"):
-        ctx.out.line(f"atomicExch({counter}, 0);")
-        ctx.out.line(f"atomicExch({counter} + 1, 0);")
+    with ctx.block(f"if (atomicAdd({left}, 1) == gridDim.x - 1)"):
+        ctx.out.line(f"atomicExch({given}, 0);")
+        ctx.out.line(f"atomicExch({left}, 0);")
 
 
 def _told(ctx: RoleContext, step: Items, total: str) -> None:
@@ -131,14 +131,16 @@ def _each_item(ctx: RoleContext, step: Items, head: str) -> Iterator[None]:
             ctx.out.line(f"++{name};")
 
 
-def _counter(ctx: RoleContext) -> str:
-    return next(p.name for p in ctx.kernel.params if p.kind == "counter")
+def _counter(ctx: RoleContext, which: int) -> str:
+    """The address of the launch's counter of items given out (0), or of CTAs that have left (1)."""
+    name = next(p.name for p in ctx.kernel.params if p.kind == "counter")
+    return f"&{ctx.scope.get('counter', name)}[{ctx.scope.get('scalar', name)}][{which}]"
 
 
 @lowers(Fetch)
 def fetch(ctx: RoleContext, step: Fetch) -> None:
     _only_one(ctx, step)
-    ctx.out.line(f"next_item = atomicAdd({ctx.scope.get('scalar', _counter(ctx))}, 1) + gridDim.x;")
+    ctx.out.line(f"next_item = atomicAdd({_counter(ctx, 0)}, 1) + gridDim.x;")
 
 
 @lowers(PutItem)

@@ -274,6 +274,16 @@ def ready() -> Function:
     return _function("void ready(float (&d)[n])", body, "template <int n>")
 
 
+@wrapper
+def fresh() -> Function:
+    """Ends what the registers held: the compiler need not keep it, though an instruction with a run-time scale-d names them."""
+    a = Asm()
+    a.output("=f", "d[k]")
+    a.row("")
+    body = ["#pragma unroll", "for (int k = 0; k < n; ++k)", *("  " + x for x in a.lines())]
+    return _function("void fresh(float (&d)[n])", body, "template <int n>")
+
+
 # Shared memory by threads.
 
 

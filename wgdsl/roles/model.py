@@ -201,8 +201,9 @@ class Grid:
 @dataclass(frozen=True, kw_only=True)
 class Param:
     """One kernel argument, in order. kind: map (name of a TensorMap), pointer (tensor), stride (tensor, axis; i64, in
-    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map), counter (two i32 in global
-    memory, 0 before the launch and after it: the items given out beyond one for each CTA, and the CTAs that have left)."""
+    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map), counter (which of the
+    module's `COUNTERS` pairs of i32 the launch uses: the items given out beyond one for each CTA, and the CTAs that have
+    left. Both are 0 before and after it; launches that may overlap need different ones)."""
 
     kind: str
     name: str
@@ -210,6 +211,8 @@ class Param:
     axis: int | None = None
     dtype: DType | None = None
 
+
+COUNTERS = 4096  # of a module with a dynamic grid
 
 # Steps.
 
@@ -573,6 +576,13 @@ class Pack(Step):
 @dataclass(frozen=True, kw_only=True)
 class Zero(Step):
     """Set a tile value to 0."""
+
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forget(Step):
+    """What a tile value holds is of no use any more: its registers are free until it is written again."""
 
     value: str
 

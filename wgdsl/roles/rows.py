@@ -269,6 +269,7 @@ STEPS = (
     Row(m.Compute, "compute {ops:ops}"),
     Row(m.Pack, "pack {dst:value} = {src:value}"),
     Row(m.Zero, "zero {value:value}"),
+    Row(m.Forget, "forget {value:value}"),
     Row(m.StoreShared, "write {buffer part slot:tile} = {src:value}"),
     Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})"),
     Row(m.CommitStore, "commit_store"),

@@ -35,8 +35,9 @@ from ..roles.model import (
     BarArrive,
     BarSync,
     Commit,
-    Fetch,
     FenceWgmma,
+    Fetch,
+    Forget,
     If,
     Items,
     Leave,
@@ -89,6 +90,7 @@ class RoleSync(RegisterWriter):
         self.cleared: set[str] = set()  # products of this turn whose operands are cleared
         self.current: Copy | None = None  # the copy that is being lowered, or was last
         self.taking: int | None = None  # the turn that is still to be taken
+        self.begun: set[str] = set()  # accumulators whose first product has come, or comes in the loop being lowered
         self.counted = False  # a step asks whether an item is the CTA's first
         self.collect()
 
@@ -269,6 +271,7 @@ class RoleSync(RegisterWriter):
                 self.clear_after_prologue(copy)
             self.state = self.state.shift()
             return
+        self.begin_accumulating()
         saved_out, before = self.out, deepcopy(self.state)
         self.out = []
         self.run(copy)  # the first pass only finds the state of later iterations
@@ -284,6 +287,14 @@ class RoleSync(RegisterWriter):
         var = copy.j.bare or ""
         self.span = copy.items[0].step.span if copy.items else None
         self.emit(Loop(var=var, start=copy.start, stop=copy.stop, mask=mask_text(copy.masks), body=body))
+
+    def begin_accumulating(self) -> None:
+        """Before the loop whose first product overwrites an accumulator by a run-time scale-d: what it held ends here."""
+        for p in self.products.values():
+            if self.streamed.state(p.node.name) is not None and p.value not in self.begun:
+                self.begun.add(p.value)
+                if p.value not in self.state.reference and all(g.value != p.value for g in self.state.flight):
+                    self.emit(Forget(value=p.value))
 
     def not_steady(self, before: State, after: State) -> LoopNotSteady:
         span = next((s.span for s in self.role.steps if isinstance(s, ast.ForStep)), self.role.span)

@@ -427,6 +427,12 @@ def pack(a: Agent, s: m.Pack) -> None:
     a.registers.write(s.dst, rounded(a.registers.read(s.src), dst.dtype))
 
 
+@means(m.Forget)
+def forget(a: Agent, s: m.Forget) -> None:
+    a.need(WHOLE)
+    a.registers.forget(s.value)
+
+
 @means(m.Zero)
 def zero(a: Agent, s: m.Zero) -> None:
     a.need(WHOLE)
