@@ -99,10 +99,9 @@ def _strided(ctx: RoleContext, step: Items, total: str) -> None:
 def _counted(ctx: RoleContext, step: Items, total: str) -> None:
     """The loop of the role that takes items from the counter."""
     ctx.out.line(total)
-    ctx.out.line("int item = blockIdx.x, next_item = 0;")
+    ctx.out.line("int item = blockIdx.x;")
     with _each_item(ctx, step, "while (true)"):
         ctx.steps(step.body)
-        ctx.out.line("item = next_item;")
     given, left = (_counter(ctx, k) for k in range(2))
     ctx.out.comment("the last CTA to leave sets the counter back")
     with ctx.block(f"if (atomicAdd({left}, 1) == gridDim.x - 1)"):
@@ -140,7 +139,7 @@ def _counter(ctx: RoleContext, which: int) -> str:
 @lowers(Fetch)
 def fetch(ctx: RoleContext, step: Fetch) -> None:
     _only_one(ctx, step)
-    ctx.out.line(f"next_item = atomicAdd({_counter(ctx, 0)}, 1) + gridDim.x;")
+    ctx.out.line(f"item = atomicAdd({_counter(ctx, 0)}, 1) + gridDim.x;")
 
 
 @lowers(PutItem)

@@ -167,9 +167,10 @@ class RoleSync(RegisterWriter):
                 PutItem(buffer=work.name, slot=slot, span=span),
                 Arrive(barrier=full, part=Poly(), slot=slot, by="thread", span=span),
                 *end,
-                Fetch(span=span),
             )
-            return Items(source="counter", counted=self.counted, body=(*head, *body))
+            # The next number comes when all copies of this item are under way: the other roles still work on them, and
+            # nobody holds an item while others have none.
+            return Items(source="counter", counted=self.counted, body=(*head, *body, Fetch(span=span)))
         head = (
             Wait(barrier=full, part=Poly(), slot=slot, span=span),
             TakeItem(buffer=work.name, slot=slot, span=span),
