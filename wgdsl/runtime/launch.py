@@ -10,12 +10,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from math import prod
 from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
-from ..roles.model import Kernel, Param, TensorMap
+from ..roles.model import COUNTERS, Kernel, Param, TensorMap
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
 from .bind import LIMIT, Bound
@@ -23,6 +24,7 @@ from .cuda import CudaError, Device, checked, driver
 from .module import Module
 from .tensor_map import ArrayRule, Encoder, encoded, encoder_of, map_problem, placeholder, refused
 
+_LAUNCHES = count()  # what tells counters of launches that may overlap apart
 _SCALARS = {"f32": ctypes.c_float, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "bool": ctypes.c_int32}
 
 Moving = Callable[[Sequence[int]], Any]  # the addresses of all arrays -> an argument
@@ -196,6 +198,9 @@ class _Arguments:
 
     def _scalar(self, p: Param) -> Any:
         return _SCALARS[p.dtype.name if p.dtype else "f32"](self.bound.scalars[p.name])
+
+    def _counter(self, p: Param) -> Any:
+        return ctypes.c_int32(next(_LAUNCHES) % COUNTERS)
 
     def _flag(self, p: Param) -> Any:
         maps = [m for m in self.kernel.maps if m.tensor == p.tensor]

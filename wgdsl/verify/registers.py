@@ -10,7 +10,7 @@ from ..roles.model import FEW, Kernel, Registers, Role
 from ..targets.registers import WARPGROUP, count_problem, launch_registers, pool_problem
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
-ROW_SHARE = 12  # of these for row values
+ROW_SHARE = 14  # of these for row values and flags
 SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 
