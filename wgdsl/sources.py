@@ -15,12 +15,13 @@ from pathlib import Path
 
 from .diagnostics.hints import nearest
 from .diagnostics.model import WgError
-from .diagnostics.resolve import AmbiguousBase, BaseCycle, UnknownBase
+from .diagnostics.resolve import AmbiguousBase, BadRenaming, BaseCycle, UnknownBase
 from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule
 from .foundation.resources import schedule_files
 from .foundation.source import Source, Span
 from .reading import TEXT_PATH, Unit, display_path, is_text, read_unit
 from .resolve.extend import extend
+from .resolve.names import program_words
 from .syntax import ast
 
 
@@ -34,10 +35,11 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Whole:
-    """A schedule with all that it extends, and every source that it comes from."""
+    """A schedule with all that it extends, every source that it comes from, and the renamings of its own first line."""
 
     schedule: ast.Schedule
     sources: tuple[Source, ...]
+    renames: tuple[ast.Renaming, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,11 @@ def find(
     unit = read_unit(given)
     chosen = find_program(unit, program)
     plan = find_schedule(chosen.name, schedule, unit, target)
+    known = program_words(chosen)
+    unknown = [r for r in plan.renames if r.new not in known]
+    if unknown:
+        base = plan.schedule.name
+        raise WgError(BadRenaming(span=r.span, name=r.new, base=base, program=chosen.name, known=known) for r in unknown)
     return Found(program=chosen, schedule=plan.schedule, sources=tuple(dict.fromkeys((*unit.sources, *plan.sources))))
 
 
@@ -196,7 +203,8 @@ def whole(row: Row, inside: tuple[ast.Schedule, ...] = ()) -> Whole:
         chain = (*names[names.index(s.name) :], s.name)
         raise WgError(BaseCycle(span=inside[-1].span, chain=chain))
     base = _base(row, (*inside, s))
-    return Whole(schedule=extend(s, base.schedule), sources=tuple(dict.fromkeys((*row.unit.sources, *base.sources))))
+    sources = tuple(dict.fromkeys((*row.unit.sources, *base.sources)))
+    return Whole(schedule=extend(s, base.schedule), sources=sources, renames=s.renames)
 
 
 def _base(row: Row, inside: tuple[ast.Schedule, ...]) -> Whole:

@@ -195,6 +195,7 @@ def test_the_only_schedule_of_a_text_may_be_one_that_names_no_program():
          "WG0906", "`b` extends `c` extends `b`"),
         ("schedule mine extends simpel { }", "WG0904", "did you mean `simple`?"),
         ("schedule mine extends pipelined with Acc = X, Acc = Y { }", "WG0908", "renamed twice"),
+        ("schedule mine extends pipelined with A = Aa { }", "WG0908", "program `gemm` has no `Aa`"),
         ("schedule mine extends pipelined with As = X { }", "WG0908", "names no `As`"),
         ("schedule mine extends pipelined with math = X { }", "WG0908", "names no `math`"),
     ],

@@ -228,10 +228,11 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class BadRenaming(Problem):
-    """`known`: the names of the base's lines, () if the name was renamed before."""
+    """`known`: the names that there are, of the base's lines or of the program; () if the name was renamed before."""
 
     name: str
     base: str
+    program: str = ""
     known: tuple[str, ...] = ()
 
     code: ClassVar[str] = "WG0908"
@@ -247,7 +248,9 @@ works:
 """
 
     def title(self) -> str:
-        return f"`{self.name}` is renamed twice" if not self.known else f"schedule `{self.base}` names no `{self.name}`"
+        if self.program:
+            return f"program `{self.program}` has no `{self.name}`"
+        return f"schedule `{self.base}` names no `{self.name}`" if self.known else f"`{self.name}` is renamed twice"
 
     def help(self) -> str:
         return _near(self.name, self.known)

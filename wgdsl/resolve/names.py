@@ -46,6 +46,25 @@ def shared_names(items: Items) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n for n in found if n not in own))
 
 
+def program_words(program: ast.Program) -> tuple[str, ...]:
+    """Every name that a program declares or uses, in order: tensors, indices, dims and the others."""
+    found: list[str] = []
+    pending: list[ast.Node] = [program]
+    while pending:
+        node = pending.pop(0)
+        match node:
+            case ast.Name():
+                found.append(node.id)
+            case ast.ParamDecl():
+                found.append(node.name)
+            case ast.DimsDecl():
+                found += [name for name, _ in node.entries]
+            case ast.Reduce():
+                found += node.axes
+        pending += _children(node)
+    return tuple(dict.fromkeys(found))
+
+
 def rename(items: tuple[ast.ScheduleItem, ...], names: Mapping[str, str]) -> tuple[ast.ScheduleItem, ...]:
     """The lines with the program's names replaced, parts included: `P.max` becomes `Q.max` with P -> Q."""
     own = _own_names(items)
