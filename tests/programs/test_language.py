@@ -71,7 +71,10 @@ CASES = {
         "dims Q = N / 4 + 1\nlet p = n / 4\nlet q = n % 4\nin w: f32[Q, 4]\nC[i,n] = Acc[i,n] * w[p, q]",
         [{}],
     ),
-    "computed dims": ("dims H = N * 2, G = H / 2 + M\nin w: f32[H]\nin v: f32[G]\nC[i,n] = w[2 * n] * Acc[i,n] + v[i + n]", [{}]),
+    "computed dims": (
+        "dims H = N * 2, G = H / 2 + M\nin w: f32[H]\nin v: f32[G]\nC[i,n] = w[2 * n] * Acc[i,n] + v[i + n]",
+        [{}],
+    ),
     "expressions in shapes": ("in w: f32[2 * N + 1]\nC[i,n] = Acc[i,n] + w[2 * n + 1]", [{}]),
     "declared extents": ("index i < M, n < N\nin w: f32[N + 1]\nC[i,n] = Acc[i,n] + w[n + 1] - w[n]", [{}]),
     "dims are numbers": ("C[i,n] = Acc[i,n] / N + 1 / sqrt(K) * M", [{}]),
