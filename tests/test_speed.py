@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.shipped import KERNELS, ROOT, Shipped
-from wgdsl import sources
+from wgdsl import reading
 from wgdsl.driver import Settings, prepare
 
 BAR = 0.3
@@ -18,7 +18,7 @@ BAR = 0.3
 @pytest.mark.parametrize("shipped", {(k.program, k.schedule): k for k in KERNELS}.values(), ids=lambda k: k.name)
 def test_text_to_cuda(shipped: Shipped):
     def once() -> float:
-        sources._parsed.cache_clear()
+        reading._parsed.cache_clear()
         start = time.perf_counter()
         settings = Settings(dims=dict(shipped.dims), options=dict(shipped.options))
         kernel, _ = prepare(ROOT / shipped.program, schedule=shipped.schedule, settings=settings)

@@ -24,9 +24,7 @@ SEVERAL = ("--set", "--dims")  # options that take every NAME=VALUE after them
 
 File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
 Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type of the program")
-]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type")]
 Program = Annotated[str | None, typer.Option("--program", metavar="NAME", help="which, if the file holds several")]
 Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the first there is")]
 Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="sm_90a, or auto")]
@@ -156,6 +154,20 @@ def run(
         raise typer.Exit(USER)
 
 
+@app.command()
+def tune(
+    file: File,
+    set_: Set = None,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+) -> None:
+    """List what the `tune` blocks of a schedule leave open, and how many combinations there are."""
+    from .tools.tuning import space_text
+
+    typer.echo(space_text(file, set_ or [], program, schedule, target), nl=False)
+
+
 @app.command("help")
 def help_(code: Annotated[str, typer.Argument(help="for example WG0203; without it, all are listed")] = "") -> None:
     """Explain an error code."""
@@ -198,7 +210,7 @@ def _prepared(
     from .tools.emitting import print_forms
 
     kernel, journal = prepare(
-        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found.program, set_ or [])
+        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found, set_ or [])
     )
     print_forms(journal, print_after or [])
     return kernel, journal

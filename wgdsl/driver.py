@@ -17,6 +17,8 @@ from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
 from .foundation.source import Source
+from .resolve.settle import share_out
+from .resolve.tuning import Choice
 from .runtime import lowered
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find, is_text
@@ -57,6 +59,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     """The passes, in order. Raises WgError for what the user has to mend."""
     from .analyse.analyse import analyse
     from .emit import emit_program, entry_name
+    from .resolve.resolve import resolve as resolve_schedule
     from .schedule.lower import lower as lower_schedule
     from .schedule.lower import stream_axis
     from .transform.canonicalise import canonicalise
@@ -65,11 +68,14 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
 
     step = journal.step
     axis, axis_span = stream_axis(found.schedule)  # before all else: a schedule for nothing shouldn't wait for the program
-    graph = step("analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    options, own = share_out(found.program, found.schedule, settings.options)
+    graph = step("analyse", analyse, found.program, options=options, types=settings.types, dims=settings.dims)
+    # The numbers of a schedule may name what the analysis has settled: options and fixed dims.
+    schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
     canonical = step("canonicalise", canonicalise, graph)
     streamed = step("stream", stream, canonical, axis, axis_span)
-    roles = step("lower", lower_schedule, streamed, found.schedule)
+    roles = step("lower", lower_schedule, streamed, schedule)
     # Nothing is emitted or simulated that the verifier hasn't accepted.
     checked = step("verify", check, roles)
     texts = step("emit", emit_program, checked.program)
@@ -83,6 +89,27 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         seconds=journal.seconds,
         choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
     )
+
+
+def tuning(
+    given: str | Path,
+    *,
+    program: str | None = None,
+    schedule: str | Path | None = None,
+    target: str | None = None,
+    settings: Callable[[Found], Settings],
+) -> tuple[Found, tuple[Choice, ...]]:
+    """What the `tune` blocks of a schedule leave open. Raises WgError for names and values that can't be."""
+    from .analyse.analyse import analyse
+    from .resolve.resolve import resolve as resolve_schedule
+
+    journal = Journal()
+    with guarded(journal):
+        found = find(given, program=program, schedule=schedule, target=resolve(target))
+        journal.sources, journal.settings = list(found.sources), settings(found)
+        options, own = share_out(found.program, found.schedule, journal.settings.options)
+        graph = analyse(found.program, options=options, types=journal.settings.types, dims=journal.settings.dims)
+        return found, resolve_schedule(found.schedule, found.program, graph, own)[1]
 
 
 def _backends(graph: Any, checked: Any) -> dict[str, Any]:
@@ -167,7 +194,8 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
 
     if not all(isinstance(p, UNFIXED) for p in failed.problems):
         return []
-    graph = analyse(found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    options, _ = share_out(found.program, found.schedule, settings.options)
+    graph = analyse(found.program, options=options, types=settings.types, dims=settings.dims)
     indices = [p.index for p in failed.problems if isinstance(p, AxisNotCovered | ExtentNotFixed)]
     return sorted({s for i in indices if i in graph.extents for s in graph.extents[i].symbols()})
 

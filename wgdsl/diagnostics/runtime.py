@@ -499,13 +499,13 @@ class UnknownTarget(Problem):
 @dataclass(frozen=True, kw_only=True)
 class UnknownSetting(Problem):
     code: ClassVar[str] = "WG0654"
-    doc: ClassVar[str] = "`--set` takes options, dims and types of the program, `NAME=VALUE` each."
+    doc: ClassVar[str] = "`--set` takes options, dims and types of the program, and options of the schedule, `NAME=VALUE` each."
     text: str
     known: tuple[str, ...] = ()
     why: str = ""
 
     def title(self) -> str:
-        return self.why or f"the program has no option, dim or type `{self.text}`"
+        return self.why or f"program and schedule have no option, dim or type `{self.text}`"
 
     def help(self) -> str:
         return _near(self.text.partition("=")[0], self.known) if self.known else "write NAME=VALUE"

@@ -100,7 +100,7 @@ def template(kernel: Kernel, module: Module, views: Mapping[str, ArrayView], bou
         return None
     make = _Arguments(kernel, views, bound)
     values = [make.value(p) for p in kernel.params]
-    moving = tuple((k, v) for k, v in enumerate(values) if isinstance(v, _Address | _Descriptor | _Placeholder))
+    moving = tuple((k, v) for k, v in enumerate(values) if isinstance(v, MOVING))
     return Template(module.function(device.ordinal), blocks, kernel.threads, module.shared, tuple(values), moving, kernel.name)
 
 
@@ -157,6 +157,17 @@ class _Placeholder:
         return encoded(self.encoder, somewhere - somewhere % TMA.global_alignment)
 
 
+@dataclass(frozen=True)
+class _Counter:
+    """A counter that no other arrays' launch has, since those may run at the same time."""
+
+    def __call__(self, pointers: Sequence[int]) -> Any:
+        return ctypes.c_int32(next(_LAUNCHES) % COUNTERS)
+
+
+MOVING = _Address | _Descriptor | _Placeholder | _Counter
+
+
 class _Arguments:
     """The value of each parameter, as an object that owns its bytes or makes such a one from the addresses."""
 
@@ -200,7 +211,7 @@ class _Arguments:
         return _SCALARS[p.dtype.name if p.dtype else "f32"](self.bound.scalars[p.name])
 
     def _counter(self, p: Param) -> Any:
-        return ctypes.c_int32(next(_LAUNCHES) % COUNTERS)
+        return _Counter()
 
     def _flag(self, p: Param) -> Any:
         maps = [m for m in self.kernel.maps if m.tensor == p.tensor]

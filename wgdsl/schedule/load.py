@@ -15,7 +15,6 @@ from .place import Placed, name_of
 from .plan import steps_of
 from .sync import RoleSync
 
-
 SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
 
 

@@ -39,6 +39,7 @@ from ..targets.wgmma import M
 
 ROWS = M  # of one product of a warpgroup
 WORK_ENGINE = "atomic"  # of the ring of work items
+ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 
 
@@ -380,6 +381,7 @@ class _Planner:
         self.finished(plan)
         self.staged(plan)
         self.casts()
+        self.elements(plan)
         self.finished_last(plan)
 
     def whole(self, plan: Plan) -> None:
@@ -418,6 +420,17 @@ class _Planner:
             for x in (x for e in n.exprs() for x in walk(e)):
                 if isinstance(x, Cast) and x.dtype.bits < 16:
                     self.problems.append(NotYetSupported(span=n.span, what=f"a cast to {x.dtype}"))
+
+    def elements(self, plan: Plan) -> None:
+        """The types of elements that threads read and write themselves; a copy engine takes any."""
+        held = {h.tensor for h in plan.homes.values() if not h.output}
+        read = {x.tensor for n in self.graph.nodes for e in n.exprs() for x in loads(e)} - held
+        arrays = [(n.name, n.dtype, n.span) for n in self.graph.inputs if n.name in read]
+        arrays += [(n.tensor, n.dtype, n.span) for n in self.graph.outputs]
+        for name, dtype, span in arrays:
+            if dtype.name not in ELEMENTS:
+                cure = "types of elements: " + ", ".join(ELEMENTS)
+                self.problems.append(NotYetSupported(span=span, what=f"`{name}`, whose elements are {dtype},", cure=cure))
 
     def staged(self, plan: Plan) -> None:
         """A staging buffer that no `finish` goes through is memory for nothing."""
