@@ -28,6 +28,7 @@ from ..roles.model import (
     If,
     MapOp,
     Op,
+    Ring,
     Slot,
     Step,
     StoreGlobal,
@@ -39,7 +40,8 @@ from ..roles.model import (
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
 from .place import WARPS, Placed, name_of
-from .sync import RoleSync
+from .plan import steps_of
+from .sync import SECOND, RoleSync
 
 
 class MathSync(RoleSync):
@@ -49,6 +51,7 @@ class MathSync(RoleSync):
         super().__init__(*args)
         self.completed: set[str] = set()  # states whose lanes have been combined
         self.stored: set[str] = set()  # outputs
+        self.finished = False  # the walk stands behind a `finish`
 
     def finish(self, s: ast.FinishStep) -> None:
         if not self.products:
@@ -60,6 +63,7 @@ class MathSync(RoleSync):
             raise WgError(StillInFlight(span=s.span, product=g.product, touched=g.value, issued=g.span, where=where))
         outputs = [self.output(t) for t in s.targets if name_of(t) not in self.plan.graph.absent]
         staged = self.staged(s, outputs)
+        self.finished = True
         states = {x.tensor for o in outputs for x in loads(o.value)}
         ops: list[Op] = [c for n in self.streamed.order if n in states and (c := self.complete(n)) is not None]
         self.completed |= states
@@ -166,10 +170,14 @@ class MathSync(RoleSync):
         if p.home.over is not None:
             self.emit(self.group_sync(f"all warps have read {p.home.over}"))
         elif self.plan.persistent:
-            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)), self.group_sync(f"{p.buffer.name} is free"))
+            if p.home.name not in self.deferred():
+                self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
+            self.emit(self.group_sync(f"{p.buffer.name} is free"))
         self.stage(o, p, src, rows, cols)
-        if p.home.over is not None:
-            self.release_under(p)
+        if p.home.over is not None and p.home.name not in self.deferred():
+            self.release_under(p, 0)
+        elif p.home.over is not None and self.under(p).empty is not None:
+            self.emit(Advance(ring=self.under(p).name))
 
     def in_ring(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
         """Through slots of a ring, one for each warpgroup's part: each writes and stores its own, and frees all of them."""
@@ -218,14 +226,51 @@ class MathSync(RoleSync):
             note = "a row pitch that suits the tensor map"
             self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))
 
-    def release_under(self, p: Placed) -> None:
-        """The store has read its buffer: the one underneath may be filled again."""
-        ring = self.placement.ring_of[p.home.over or ""]
-        empty = self.placement.rings[ring].empty
-        if empty is None:
+    def under(self, p: Placed) -> Ring:
+        """The ring of the buffer that a staging buffer lies over."""
+        return self.placement.rings[self.placement.ring_of[p.home.over or ""]]
+
+    def release_under(self, p: Placed, lag: int) -> None:
+        """The store has read its buffer: the one underneath may be filled again. `lag` 1: it was the item before."""
+        ring = self.under(p)
+        if ring.empty is None:
             return
-        arrive = Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring), by="thread", span=self.span)
-        self.emit(Elect(body=(WaitStore(pending=0, span=self.span), arrive)), Advance(ring=ring))
+        slot = Slot(ring=ring.name, lag=lag)
+        arrive = Arrive(barrier=ring.empty, part=self.barrier_part(ring.name), slot=slot, by="thread", span=self.span)
+        self.emit(Elect(body=(WaitStore(pending=0, span=self.span), arrive)))
+        if not lag:
+            self.emit(Advance(ring=ring.name))
+
+    def deferred(self) -> frozenset[str]:
+        """Staging buffers whose store an `await` in the next item waits for."""
+        behind = max(k for k, s in enumerate(self.role.steps) if isinstance(s, ast.FinishStep))
+        awaits = (s for s in steps_of(self.role.steps[:behind]) if isinstance(s, ast.AwaitStep))
+        return frozenset(name_of(s.target) for s in awaits if self.is_staging(name_of(s.target)) and self.plan.persistent)
+
+    def await_store(self, s: ast.AwaitStep, name: str) -> None:
+        """The latest store has read its buffer; what lies underneath is released. Behind `finish` that is this item's store,
+        which waits there by itself; before it the store of the item before, if there was one."""
+        p = self.placement.placed[name]
+        if p.staged_parts:
+            cure = "remove this step: the slots are released where the result is stored"
+            raise WgError(NotFilled(span=s.span, name=name, why="lies in slots of a ring, which can't be held longer", cure=cure))
+        if self.finished or not self.plan.persistent:
+            if p.home.over is None and self.finished:
+                self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
+            return
+        if p.home.over is not None and self.under(p).stages < 2:
+            under = self.plan.homes[p.home.over]
+            cure = f"`smem {under.name} = ... ring 2`, or remove this step"
+            why = f"keeps `{under.name}` from being filled until the next item has begun, which needs it"
+            raise WgError(NotFilled(span=s.span, name=name, why=why, cure=cure))
+        self.counted = True
+        outer, self.out = self.out, []
+        if p.home.over is not None:
+            self.release_under(p, 1)
+        else:
+            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
+        body, self.out = tuple(self.out), outer
+        self.emit(If(cond=SECOND, then=body, note=f"the item before has stored {p.home.tensor}"))
 
     def loop_ended(self) -> None:
         """Release what was filled once an item and has no staging over it, before results are finished: where they are staged

@@ -13,10 +13,7 @@ from ..syntax import ast
 from .pipeline import Copy, ast_text
 from .place import Placed, name_of
 from .plan import steps_of
-from .sync import RoleSync
-
-SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
-
+from .sync import SECOND, RoleSync
 
 class LoadSync(RoleSync):
     """A role whose steps are fills."""

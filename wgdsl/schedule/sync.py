@@ -69,6 +69,9 @@ from .registers import RegisterWriter
 from .skip import Skipper
 
 
+SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
+
+
 class RoleSync(RegisterWriter):
     """Lowers one role: `steps()` walks its list.
 
@@ -76,6 +79,7 @@ class RoleSync(RegisterWriter):
 
     - `finish(step)`: final values and stores of outputs (`MathSync`; a role without products has none);
     - `fill(step, position)`: the copies of a tile (`LoadSync`; refused in a role that computes);
+    - `await_store(step, home)`: the store of a staging buffer has read it (`MathSync`);
     - `loop_ended()`: releases, after the loop, of what is filled once an item (`MathSync`);
     - `leave()`: what is still to be waited for before the role ends (`MathSync`).
 
@@ -124,8 +128,17 @@ class RoleSync(RegisterWriter):
             for s in once.body:
                 if isinstance(s, ast.FillStep) and step_offset(s, self.plan.axis) is None:
                     continue
-                cure = "only fills of what is filled once an item stand in `once`"
+                if isinstance(s, ast.AwaitStep) and self.is_staging(name_of(s.target)):
+                    continue
+                cure = "only fills of what is filled once an item, and awaits of stores, stand in `once`"
                 raise WgError(NotYetSupported(span=s.span, what=f"`{ast_text(s)}` in `once`", cure=cure))
+
+    def is_staging(self, name: str) -> bool:
+        return name in self.plan.homes and self.plan.homes[name].output
+
+    def await_store(self, s: ast.AwaitStep, name: str) -> None:
+        cure = f"`await {name}` in the role that finishes {self.plan.homes[name].tensor}"
+        raise WgError(NotFilled(span=s.span, name=name, why="is stored by another role", cure=cure))
 
     def rings_of(self, p: Product) -> set[str]:
         return {self.placement.ring_of[h] for h in (p.a, p.b) if h is not None}
@@ -489,8 +502,7 @@ class RoleSync(RegisterWriter):
         name = name_of(s.target)
         if name in self.plan.homes:
             if self.plan.homes[name].output:
-                cure = f"remove this step: `finish ... via {name}` waits by itself"
-                raise WgError(NotFilled(span=s.span, name=name, why="stages an output, and isn't filled", cure=cure))
+                return self.await_store(s, name)
             if self.plan.axis in self.plan.homes[name].indices and rel is None:
                 raise WgError(TileNotNamed(span=s.target.span, target=name, axis=self.plan.axis))
             return self.wait_full(name, rel)
