@@ -17,11 +17,38 @@ THREE = edit(
 )
 OWN = (" over Qs", "")
 PERSISTENT = ("grid over", "grid persistent over")
+SECTIONS = ("(b, g, r, i)", "(b, g, r, i) longest_first section (b, g, r) within 1 MB")
+DYNAMIC = ("grid over (b, g, r, i)", "grid persistent dynamic over (b, g, r, i) longest_first")
+SKIP = ("stream j", "skip empty per warpgroup\nstream j")
 SCHEDULES = {
     "3 warpgroups x 80": (THREE, 128, 128),
     "3 warpgroups, own staging, persistent": (edit(THREE, OWN, PERSISTENT), 128, 128),
     "3 warpgroups, lazy rescale": (edit(THREE, ("rescale O", "rescale O when grown by 8")), 128, 128),
     "lazy rescale, no overlap": (edit(SIMPLE, ("rescale O", "rescale O when grown by 1")), 64, 64),
+    "Q twice, staged in its own item's slot": (edit(THREE, ("Q[i] by tma", "Q[i] by tma ring 2"), PERSISTENT), 64, 64),
+    "a store awaited under the next item": (
+        edit(THREE, ("Q[i] by tma", "Q[i] by tma ring 2"), PERSISTENT, ("await S[j+1]", "once { await Os }\nawait S[j+1]")),
+        64,
+        64,
+    ),
+    "staged in V's ring": (edit(THREE, ("over Qs", "over Vs")), 64, 64),
+    "staged in V's ring, persistent": (edit(THREE, ("over Qs", "over Vs"), PERSISTENT), 64, 64),
+    "dynamic, staged in V's ring": (edit(THREE, ("over Qs", "over Vs"), DYNAMIC, SKIP), 64, 64),
+    "dynamic, longest first": (edit(FA3, DYNAMIC, OWN), 64, 64),
+    "longest first in sections": (edit(THREE, SECTIONS, SKIP), 64, 64),
+    "empty tiles passed over": (edit(FA3, SKIP), 64, 64),
+    "empty tiles passed over, without overlap": (edit(SIMPLE, SKIP), 64, 64),
+    "empty tiles passed over, ascending": (edit(FA3, (" descending", ""), SKIP), 64, 64),
+    "empty tiles passed over, turns around all": (
+        edit(SIMPLE, SKIP, ("for j {\nissue S", "for j {\nin turn {\nissue S"), ("Vs[j])\n", "Vs[j])\n}\n")),
+        64,
+        64,
+    ),
+    "two sets of operand registers": (
+        edit(FA3, ("load {", "regs P ring 2\nload {"), ("await O[j]\npack P[j+1]\n", "pack P[j+1]\nawait O[j]\n")),
+        64,
+        64,
+    ),
     "4 warpgroups x 64": (
         edit(FA3, ("i 128, j 128", "i 256, j 64"), ("2 warpgroups, registers 240", "4 warpgroups, registers 112")),
         64,

@@ -52,7 +52,7 @@ CASES = {
     "filled twice": ("attention", SIMPLE, ("fill Ks[j]", "fill Ks[j] fill Ks[j]"), "WG0417"),
     "one tile filled in every iteration": ("attention", FA3, ("once { fill Qs.rest }", "fill Qs.rest"), "WG0417"),
     "filled after the loop": ("attention", SIMPLE, ("fill Qs\n", "fill Qs.0\n"), "WG0417"),
-    "await of a staging buffer": ("attention", SIMPLE, ("await Qs", "await Os"), "WG0417"),
+    "await of a staging buffer": ("attention", SIMPLE.replace("grid   over", "grid persistent over"), ("await Qs", "await Os await Qs"), "WG0417"),
     "ring full": ("gemm", PIPELINED.replace("ring 3", "ring 1"), None, "WG0420"),
     "no such tile": ("attention", SIMPLE, ("await S[j]", "await S[i]"), "WG0421"),
     "no tile": ("attention", SIMPLE, ("compute P[j]", "compute P"), "WG0421"),

@@ -248,7 +248,8 @@ def loop(ctx: RoleContext, step: Loop) -> None:
     outer = ctx.ints
     name = ctx.bind(step.var, natural)
     ctx.out.unroll(1)
-    with ctx.block(f"for (int {name} = {start}; {name} < {stop}; ++{name})"):
+    forward = f"++{name}" if step.step == 1 else f"{name} += {step.step}"
+    with ctx.block(f"for (int {name} = {start}; {name} < {stop}; {forward})"):
         ctx.steps(step.body)
     ctx.ints = outer
     ctx.out.forget_step()

@@ -284,12 +284,13 @@ class Let(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Loop(Step):
-    """for var in [start, stop). `mask` says which mask class the copy was made for (text only)."""
+    """for var in [start, stop) in steps of `step`. `mask` says which mask class the copy was made for (text only)."""
 
     var: str
     start: Poly
     stop: Poly
     mask: str = ""
+    step: int = 1
     body: tuple[Step, ...] = region()
 
 
@@ -568,6 +569,14 @@ class Compute(Step):
 @dataclass(frozen=True, kw_only=True)
 class Pack(Step):
     """Operand registers dst = src (a tile value) rounded to dst's dtype, as A fragments."""
+
+    dst: str
+    src: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move(Step):
+    """Registers dst = src, two values of the same kind and size."""
 
     dst: str
     src: str

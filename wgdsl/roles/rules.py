@@ -17,7 +17,7 @@ Found = tuple[Step | None, str]
 
 ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
 ALL_THREADS = (
-    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Zero, m.Forget,
+    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move, m.Zero, m.Forget,
     m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
 )  # fmt: skip
 

@@ -38,6 +38,7 @@ from ..targets.registers import WARPGROUP
 from ..targets.wgmma import M
 
 ROWS = M  # of one product of a warpgroup
+MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
 WORK_ENGINE = "atomic"  # of the ring of work items
 ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
@@ -91,6 +92,7 @@ class Plan:
     skips: bool  # tiles that are empty for the rows of a warpgroup
     roles: tuple[RolePlan, ...]
     homes: dict[str, Home]
+    operand_sets: dict[str, int]  # sets of registers of an operand, where it isn't one
 
     @property
     def graph(self) -> ProgramGraph:
@@ -177,6 +179,7 @@ class _Planner:
             skips=bool(self.of(ast.SkipDecl)),
             roles=roles,
             homes=self.homes(tiles, stream.axis),
+            operand_sets=self.operand_sets(),
         )
         self.stop()
         self.check(plan, stream, grid)
@@ -286,7 +289,7 @@ class _Planner:
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
-            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE:
+            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE or self.is_operand_ring(d):
                 continue
             copies = TARGETS[self.schedule.target].copies
             if d.kind != "smem" or d.engine in BY_THREADS:
@@ -300,6 +303,25 @@ class _Planner:
             if home is not None:
                 out[d.name] = home
         return out
+
+    @staticmethod
+    def is_operand_ring(d: ast.HomeDecl) -> bool:
+        """`regs P ring 2`."""
+        return d.kind == "regs" and d.name == d.tensor and d.engine is None and not d.indices
+
+    def operand_sets(self) -> dict[str, int]:
+        out: dict[str, int] = {}
+        packed = {
+            s.target.id if isinstance(s.target, ast.Name) else s.target.base.id
+            for body in self.of(ast.RoleBody)
+            for s in steps_of(body.steps)
+            if isinstance(s, ast.PackStep)
+        }
+        for d in (d for d in self.of(ast.HomeDecl) if self.is_operand_ring(d)):
+            if d.name not in packed:
+                self.problems.append(UnknownName(span=d.span, what="operand that is packed", name=d.name, known=tuple(sorted(packed))))
+            out[d.name] = self.number(d.ring, f"the number of register sets of `{d.name}`", 1, MOST_SETS) or 1
+        return {name: count for name, count in out.items() if count > 1}
 
     def work(self, grid: ast.GridDecl, roles: tuple[RolePlan, ...]) -> Work | None:
         """The ring of work items: written (`smem work by atomic ring 2`), or derived."""

@@ -28,7 +28,7 @@ from ..diagnostics.schedule import (
 )
 from ..foundation.source import Span
 from ..program.expr import FALSE, TRUE, Affine, Expr
-from ..program.poly import Poly, mod
+from ..program.poly import Poly, maximum, mod
 from ..roles.model import (
     Advance,
     Arrive,
@@ -43,6 +43,7 @@ from ..roles.model import (
     Leave,
     Let,
     Loop,
+    Move,
     PutItem,
     RegOperand,
     Slot,
@@ -280,27 +281,58 @@ class RoleSync(RegisterWriter):
 
     def copy(self, copy: Copy) -> None:
         if copy.kind != "steady":
+            self.unrolled = -copy.high if copy.kind == "prologue" else 0  # so that the first steady iteration counts 0
             self.run(copy)
+            self.unrolled = 0
             if copy.kind == "prologue":
                 self.clear_after_prologue(copy)
             self.state = self.state.shift()
             return
         self.begin_accumulating()
-        saved_out, before = self.out, deepcopy(self.state)
-        self.out = []
-        self.run(copy)  # the first pass only finds the state of later iterations
-        entry = self.state = self.state.shift()
-        if not before.leads_to(entry):
-            raise WgError(self.not_steady(before, entry))
-        entry, self.out = deepcopy(entry), []
-        self.run(copy)
-        self.state = self.state.shift()
+        before = deepcopy(self.state)
+        self.body(copy, 0)  # the first pass only finds the state of later iterations
+        if not before.leads_to(self.state):
+            raise WgError(self.not_steady(before, self.state))
+        entry, times = deepcopy(self.state), self.unroll
+        bodies = [self.body(copy, u) for u in range(times)]
         if entry.steady_key() != self.state.steady_key():
             raise WgError(self.not_steady(entry, self.state))
-        body, self.out = tuple(self.out), saved_out
         var = copy.j.bare or ""
         self.span = copy.items[0].step.span if copy.items else None
-        self.emit(Loop(var=var, start=copy.start, stop=copy.stop, mask=mask_text(copy.masks), body=body))
+        whole = tuple(s for b in bodies for s in b)
+        mask = mask_text(copy.masks)
+        self.emit(Loop(var=var, start=copy.start, stop=copy.stop - (times - 1), step=times, mask=mask, body=whole))
+        if times > 1:
+            self.left_over(replace(copy, j=copy.stop - 1))
+
+    @property
+    def unroll(self) -> int:
+        """How often the loop is unrolled, so that registers are never indexed at run time."""
+        mine = (p.a_value for p in self.products.values() if p.a_value is not None)
+        return max((self.plan.operand_sets.get(name, 1) for name in mine), default=1)
+
+    def body(self, copy: Copy, unrolled: int) -> tuple[Step, ...]:
+        """One iteration; the state is then seen from the next one."""
+        outer, self.out, self.unrolled = self.out, [], unrolled
+        self.run(replace(copy, j=copy.j + unrolled))
+        self.state, self.unrolled = self.state.shift(), 0
+        out, self.out = tuple(self.out), outer
+        return out
+
+    def left_over(self, copy: Copy) -> None:
+        """The last iteration of an odd number of them. What it packed goes to where the next loop looks for it."""
+        before = deepcopy(self.state)
+        outer, self.out = self.out, list(self.body(copy, 0))
+        for name, sets in self.plan.operand_sets.items():
+            for rel in self.state.packed.get(name, ()) if sets > 1 else ():
+                dst, src = self.operand_value(name, rel), self.operand_value(name, rel + 1)
+                if rel == max(self.state.packed[name]):
+                    self.touch(dst, name, self.span)
+                    self.emit(Move(dst=dst, src=src, note="where the next loop looks for it"))
+        out, self.out = tuple(self.out), outer
+        odd = mod(maximum(copy.stop - copy.start, 0), 2)
+        self.emit(If(cond=Affine(poly=odd - 1), then=out, note="an odd number of iterations"))
+        self.state = before
 
     def begin_accumulating(self) -> None:
         """Before the loop whose first product overwrites an accumulator by a run-time scale-d: what it held ends here."""
@@ -420,7 +452,7 @@ class RoleSync(RegisterWriter):
         if p.a is not None:
             a = self.operand(p.a, rels[p.a], p.a_major)
         else:
-            a = RegOperand(value=self.operand_value(p.a_value or ""))
+            a = RegOperand(value=self.operand_value(p.a_value or "", rel))
         placed = self.placement.placed[p.b].buffer
         self.overwrite(p.value)
         assert position is not None
@@ -438,7 +470,7 @@ class RoleSync(RegisterWriter):
             Commit(),
         )
         reads = tuple(dict.fromkeys((self.placement.ring_of[h], r) for h, r in rels.items()))
-        operand = None if p.a_value is None else self.operand_value(p.a_value)
+        operand = None if p.a_value is None else self.operand_value(p.a_value, rel)
         self.state.flight.append(Group(p.name, p.value, rel, operand, reads, s.span))
         if accumulates and self.state.scaled_to is not None:
             self.state.reference[p.value] = self.state.scaled_to if p.a_value is None else rel
@@ -448,7 +480,7 @@ class RoleSync(RegisterWriter):
         past = position - self.trip.first
         if past.constant is not None:
             return TRUE if past.constant <= 0 else FALSE
-        if self.current is not None and self.current.kind == "steady" and rel > self.current.low:
+        if self.current is not None and self.current.kind == "steady" and rel + self.unrolled > self.current.low:
             return FALSE
         return Affine(poly=-past)
 
@@ -465,7 +497,7 @@ class RoleSync(RegisterWriter):
 
     def operand_ready(self, p: Product, rel: int, s: ast.IssueStep) -> None:
         name = p.a_value or ""
-        if self.state.packed.get(name) == rel:
+        if rel in self.state.packed.get(name, ()):
             return
         if self.state.computed.get(resolve(self.streamed, name)) != rel:
             raise WgError(NeverComputed(span=s.span, name=f"{name}{tile_text(self.plan.axis, rel)}", step=ast_text(s)))

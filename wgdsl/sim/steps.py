@@ -102,7 +102,7 @@ def let(a: Agent, s: m.Let) -> None:
 @means(m.Loop)
 def loop(a: Agent, s: m.Loop) -> Run:
     hidden = a.env.get(s.var)
-    for k in range(a.integer(s.start), a.integer(s.stop)):
+    for k in range(a.integer(s.start), a.integer(s.stop), s.step):
         a.env[s.var] = k
         yield from a.run(s.body)
     a.env.pop(s.var, None)
@@ -425,6 +425,13 @@ def pack(a: Agent, s: m.Pack) -> None:
     if dst.cols != src.cols:
         raise a.fault(IllFormed, why=f"`{s.dst}` has {dst.cols} columns, `{s.src}` {src.cols}")
     a.registers.write(s.dst, rounded(a.registers.read(s.src), dst.dtype))
+
+
+@means(m.Move)
+def move(a: Agent, s: m.Move) -> None:
+    a.need(WHOLE)
+    kind = a.registers.find(s.dst, "tile", "row", "operand").value.kind
+    a.registers.write(s.dst, a.registers.content(s.src, kind).copy())
 
 
 @means(m.Forget)
