@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import NotYetSupported, StillInFlight, UnknownName
+from ..diagnostics.schedule import NotFilled, NotYetSupported, StillInFlight, UnknownName
 from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
 from ..program.graph import Output
 from ..program.poly import Poly
@@ -157,10 +157,6 @@ class MathSync(RoleSync):
         other = const(0.0) if o.otherwise is None else rewrite(o.otherwise, one)
         return Select(cond=domain, then=value, other=other)
 
-    @property
-    def local(self) -> Poly:
-        return Poly.of("wg") + self.ids.local[self.role.name]
-
     def group_sync(self, note: str) -> BarSync:
         return BarSync(id=self.local, threads=WARPGROUP, note=note)
 
@@ -253,7 +249,9 @@ class MathSync(RoleSync):
         p = self.placement.placed[name]
         if p.staged_parts:
             cure = "remove this step: the slots are released where the result is stored"
-            raise WgError(NotFilled(span=s.span, name=name, why="lies in slots of a ring, which can't be held longer", cure=cure))
+            raise WgError(
+                NotFilled(span=s.span, name=name, why="lies in slots of a ring, which can't be held longer", cure=cure)
+            )
         if self.finished or not self.plan.persistent:
             if p.home.over is None and self.finished:
                 self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
@@ -277,7 +275,9 @@ class MathSync(RoleSync):
         in a ring, its slots are lent only after the next item's first fill of this."""
         if self.state.flight:
             return  # `finish` refuses that
-        over = {self.placement.ring_of[p.home.over] for p in self.placement.placed.values() if p.home.over and not p.staged_parts}
+        over = {
+            self.placement.ring_of[p.home.over] for p in self.placement.placed.values() if p.home.over and not p.staged_parts
+        }
         once: dict[str, None] = {}
         for p in self.products.values():
             for home in (p.a, p.b):

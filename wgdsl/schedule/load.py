@@ -15,6 +15,7 @@ from .place import Placed, name_of
 from .plan import steps_of
 from .sync import SECOND, RoleSync
 
+
 class LoadSync(RoleSync):
     """A role whose steps are fills."""
 

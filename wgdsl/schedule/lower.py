@@ -117,13 +117,8 @@ def _kernel(
         named_barriers=(
             *((f"turns of {t.role}", t.first, t.count) for t in ids.turns),
             *((f"warpgroups of {r}", first, _count(plan, r)) for r, first in ids.local.items()),
-            *((f"all of {r}", at, 1) for r, at in ids.role.items() if _uses_barrier(every, at)),
         ),
     )
-
-
-def _uses_barrier(every: list[Step], number: int) -> bool:
-    return any(isinstance(s, roles.BarSync) and s.id.constant == number for s in every)
 
 
 def _count(plan: Plan, role: str) -> int:

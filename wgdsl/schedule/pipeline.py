@@ -148,7 +148,9 @@ class _Parts:
     def copies(self) -> Iterator[Copy]:
         first, last = self.trip.first, self.trip.last
         if self.high > self.low:
-            yield self.copy("prologue", first - self.high, [i for i in self.items if i.offset in (None, self.high)], self.all_masks)
+            yield self.copy(
+                "prologue", first - self.high, [i for i in self.items if i.offset in (None, self.high)], self.all_masks
+            )
         yield from self.steady()
         if self.high > self.low:
             yield self.copy("drain", last - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks)

@@ -223,9 +223,7 @@ class _Planner:
         return out
 
     def grid_features(self, grid: ast.GridDecl) -> None:
-        unsupported = (
-            (grid.joined, "`joined`", "drop it: items then follow each other"),
-        )
+        unsupported = ((grid.joined, "`joined`", "drop it: items then follow each other"),)
         for used, what, cure in unsupported:
             if used:
                 self.problems.append(NotYetSupported(span=grid.span, what=what, cure=cure))
@@ -319,7 +317,9 @@ class _Planner:
         }
         for d in (d for d in self.of(ast.HomeDecl) if self.is_operand_ring(d)):
             if d.name not in packed:
-                self.problems.append(UnknownName(span=d.span, what="operand that is packed", name=d.name, known=tuple(sorted(packed))))
+                self.problems.append(
+                    UnknownName(span=d.span, what="operand that is packed", name=d.name, known=tuple(sorted(packed)))
+                )
             out[d.name] = self.number(d.ring, f"the number of register sets of `{d.name}`", 1, MOST_SETS) or 1
         return {name: count for name, count in out.items() if count > 1}
 
@@ -328,13 +328,14 @@ class _Planner:
         written = [d for d in self.of(ast.HomeDecl) if d.engine == WORK_ENGINE]
         if grid.persistent != "dynamic":
             for d in written:
-                why, cure = "holds work items of a grid that hands out none", "`grid persistent dynamic over ...`, or drop this line"
+                why, cure = (
+                    "holds work items of a grid that hands out none",
+                    "`grid persistent dynamic over ...`, or drop this line",
+                )
                 self.problems.append(NotFilled(span=d.span, name=d.name, why=why, cure=cure))
             return None
         if len(written) > 1:
-            self.problems.append(
-                DeclaredTwice(span=written[1].span, what="ring of", name="work items", first=written[0].span)
-            )
+            self.problems.append(DeclaredTwice(span=written[1].span, what="ring of", name="work items", first=written[0].span))
         filling = [r.name for r in roles if any(isinstance(s, ast.FillStep) for s in steps_of(r.steps))]
         if not filling:
             self.problems.append(MissingLine(span=grid.span, line="role that fills", form="a role with `fill` steps"))

@@ -69,7 +69,6 @@ from .products import Product, match_product
 from .registers import RegisterWriter
 from .skip import Skipper
 
-
 SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
 
 
@@ -232,8 +231,8 @@ class RoleSync(RegisterWriter):
         other = self.empty(expansion)
         self.emit(*self.dynamic_init())
         skipper = Skipper(
-            plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, clears=self.clears,
-            products=self.products, loop=loop,
+            plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, products=self.products,
+            loop=loop,
         )  # fmt: skip
         self.emit(*skipper.before())
         some = self.trip.last - self.trip.first
@@ -368,7 +367,7 @@ class RoleSync(RegisterWriter):
                 self.cleared.clear()
 
     def clear_before_turn(self, items: list[Item], copy: Copy) -> None:
-        """All warpgroups meet where rows are cleared, so that can't stand inside a turn."""
+        """Rows are cleared before the turn is taken: the others would wait for it."""
         for item in items:
             if isinstance(item.step, ast.IssueStep) and item.step.op == "+=" and item.offset is not None and self.masks:
                 p = self.products[name_of(item.step.target)]
@@ -526,8 +525,12 @@ class RoleSync(RegisterWriter):
         self.wait_full(c.home, c.rel)
         wait, self.out = tuple(self.out), outer
         self.state.waited.discard((ring, c.rel))
-        barrier = self.ids.whole(self.role.name)
-        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), barrier, self.role.count, self.span, wait))
+        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), self.local, self.span, wait))
+
+    @property
+    def local(self) -> Poly:
+        """The named barrier of a warpgroup's own threads."""
+        return Poly.of("wg") + self.ids.local[self.role.name]
 
     # waits
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:
