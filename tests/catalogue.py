@@ -20,6 +20,7 @@ from wgdsl.foundation.source import Source
 from wgdsl.schedule import lower, stream_axis
 from wgdsl.syntax.parser import parse
 from wgdsl.transform.canonicalise import canonicalise
+from wgdsl.transform.cut import cut
 from wgdsl.transform.stream import stream
 from wgdsl.verify import check
 
@@ -83,12 +84,13 @@ def compiled(program: str, schedule: str, last: str, *, options=None, types=None
     if last == "analyse":
         return
     s = (found if schedule == program else parse(Source("schedule.wg", schedule))).schedules[0]
-    streamed = stream(canonicalise(graph), *stream_axis(s))
-    if last == "stream":
-        return
-    roles = lower(streamed, s)
-    if last == "verify":
-        check(roles)
+    for piece in cut(graph, s):
+        streamed = stream(canonicalise(piece.graph), *stream_axis(piece.schedule))
+        if last == "stream":
+            continue
+        roles = lower(streamed, piece.schedule)
+        if last == "verify":
+            check(roles)
 
 
 def in_role_program(code: str, schedule: str, fails: str, works: str) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:

@@ -7,7 +7,7 @@ every pass is timed. What escapes that is neither a user's nor the environment's
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,28 +60,35 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     from .analyse.analyse import analyse
     from .emit import emit_program, entry_name
     from .resolve.resolve import resolve as resolve_schedule
+    from .roles.join import joined
     from .schedule.lower import lower as lower_schedule
     from .schedule.lower import stream_axis
     from .transform.canonicalise import canonicalise
+    from .transform.cut import cut, roundings, whole_schedules
     from .transform.stream import stream
     from .verify.structural import check
 
     step = journal.step
-    axis, axis_span = stream_axis(found.schedule)  # before all else: a schedule for nothing shouldn't wait for the program
+    for s in whole_schedules(found.schedule):  # before all else: a schedule for nothing shouldn't wait for the program
+        stream_axis(s)
     options, own = share_out(found.program, found.schedule, settings.options)
     graph = step("analyse", analyse, found.program, options=options, types=settings.types, dims=settings.dims)
     # The numbers of a schedule may name what the analysis has settled: options and fixed dims.
     schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
+    # Each kernel is a program of its own from here on: what one makes another only loads.
+    pieces = step("cut", cut, graph, schedule)
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
-    canonical = step("canonicalise", canonicalise, graph)
-    streamed = step("stream", stream, canonical, axis, axis_span)
-    roles = step("lower", lower_schedule, streamed, schedule)
+    canonical = step("canonicalise", each, canonicalise, [p.graph for p in pieces])
+    axes = [stream_axis(p.schedule) for p in pieces]
+    streamed = step("stream", each, stream, canonical, *zip(*axes, strict=True))
+    lowered = step("lower", each, lower_schedule, streamed, [p.schedule for p in pieces])
+    roles = joined(lowered, [p.temporary for p in pieces], schedule.name, roundings(pieces))
     # Nothing is emitted or simulated that the verifier hasn't accepted.
     checked = step("verify", check, roles)
     texts = step("emit", emit_program, checked.program)
     return Forms(
         graph=graph,
-        stream=streamed,
+        stream=streamed[0] if len(streamed) == 1 else streamed,
         roles=checked.program,
         texts=texts,
         entries={k.name: entry_name(k) for k in checked.program.kernels},
@@ -89,6 +96,11 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         seconds=journal.seconds,
         choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
     )
+
+
+def each(work: Callable[..., Any], *columns: Sequence[Any]) -> tuple[Any, ...]:
+    """A pass over the kernels of a schedule."""
+    return tuple(work(*row) for row in zip(*columns, strict=True))
 
 
 def tuning(

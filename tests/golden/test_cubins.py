@@ -10,7 +10,11 @@ import re
 import pytest
 
 from tests.shipped import KERNELS, Shipped, field_ids
+from wgdsl.roles.model import Kernel
+from wgdsl.runtime.nvrtc import Compiled
+from wgdsl.runtime.sass import disassemble
 from wgdsl.runtime.verdict import complaints_of
+from wgdsl.targets.registers import launch_registers
 
 BN = 128
 
@@ -31,18 +35,28 @@ def copies(s: Shipped) -> tuple[int, int, int]:
 @pytest.mark.parametrize("shipped", KERNELS, ids=field_ids())
 def test_facts(shipped: Shipped):
     kernel = shipped.compile(build=True)
-    (binary,) = kernel.binaries.values()
-    (resources,) = binary.kernels
-    assert complaints_of(kernel.roles.kernels[0], binary) == [], "nothing spills, nothing is serialised (C75xx)"
-    assert resources.registers == 168, "the launch value of 384 threads"
+    for made in kernel.roles.kernels:
+        one_kernel(made, kernel.binaries[made.name])
     sass = kernel.sass
-    assert count(sass, r"\b(LDL|STL)\b") == 0
-    assert count(sass, r"USETMAXREG") == 2
-    assert count(sass, r"\bHMMA\b") == 0
-    highest = max(int(r) for r in re.findall(r"\bR(\d+)\b", sass))
-    assert highest < 240
     if shipped.program.startswith("examples/attention"):
         attention_facts(shipped, sass)
+    if shipped.program.startswith("examples/dual_gemm"):
+        slices = 2 if shipped.schedule == "dual_deep" else 4  # of 16 elements along k
+        assert count(sass, r"\bHGMMA\.64x128x16") == 2 * 2 * slices, "both products, at the first slice and at later ones"
+        assert count(sass, r"\bUTMASTG") == 2, "panels of a result"
+
+
+def one_kernel(made: Kernel, binary: Compiled) -> None:
+    (resources,) = binary.kernels
+    assert complaints_of(made, binary) == [], "nothing spills, nothing is serialised (C75xx)"
+    sass = disassemble(binary.cubin)
+    assert count(sass, r"\b(LDL|STL)\b") == 0
+    assert count(sass, r"\bHMMA\b") == 0
+    limits = [r.registers for r in made.roles if r.registers is not None]
+    assert count(sass, r"USETMAXREG") == len(limits)
+    if limits:
+        assert resources.registers == launch_registers(made.threads)
+        assert max(int(r) for r in re.findall(r"\bR(\d+)\b", sass)) < max(limits)
 
 
 def attention_facts(s: Shipped, sass: str) -> None:

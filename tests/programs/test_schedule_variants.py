@@ -20,6 +20,28 @@ PERSISTENT = ("grid over", "grid persistent over")
 SECTIONS = ("(b, g, r, i)", "(b, g, r, i) longest_first section (b, g, r) within 1 MB")
 DYNAMIC = ("grid over (b, g, r, i)", "grid persistent dynamic over (b, g, r, i) longest_first")
 SKIP = ("stream j", "skip empty per warpgroup\nstream j")
+ITEMS = edit(
+    SIMPLE,
+    PERSISTENT,
+    OWN,
+    ("tile i 128", "tile i 64"),
+    ("split i", "split tiles"),
+    ("Q[i] by tma", "Q[i] by tma ring 2"),
+    ("for j {\nissue", "in turn { for j {\nissue"),
+    ("await O[j]\n}", "await O[j]\n}}"),
+)
+ITEMS_OVERLAPPED = edit(
+    FA3,
+    PERSISTENT,
+    OWN,
+    ("tile i 128", "tile i 64"),
+    ("split i", "split tiles"),
+    ("Q[i] by tma", "Q[i] by tma ring 2"),
+    ("fill Qs.0 for j { fill Ks[j+1] once { fill Qs.rest } fill Vs[j] }", "fill Qs for j { fill Ks[j+1] fill Vs[j] }"),
+    ("for j {\nin turn {\nissue", "in turn {\nfor j {\nissue"),
+    ("Vs[j])\n}", "Vs[j])"),
+    ("rescale O\n}", "rescale O\n}}"),
+)
 SCHEDULES = {
     "3 warpgroups x 80": (THREE, 128, 128),
     "3 warpgroups, own staging, persistent": (edit(THREE, OWN, PERSISTENT), 128, 128),
@@ -59,6 +81,8 @@ SCHEDULES = {
     "ascending, overlapped": (edit(FA3, (" descending", "")), 128, 128),
     "ascending": (edit(SIMPLE, (" descending", "")), 128, 128),
     "d 256": (edit(FA3, ("j 128", "j 80")), 256, 256),
+    "items in turn": (ITEMS, 64, 64),
+    "items in turn, overlapped": (ITEMS_OVERLAPPED, 64, 64),
     "one slot": (edit(SIMPLE, ("ring 2", "ring 1")), 64, 64),
     "one slot, overlapped": (edit(FA3, ("ring 2", "ring 1")), 64, 64),
     "exclusive exponentials": (

@@ -847,3 +847,128 @@ works:
 
     def help(self) -> str:
         return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralWriters(Problem):
+    """`axis`: of the grid, which the output doesn't have; empty if there is none, and nothing to combine. `stream`: the
+    streamed index if the axis is that of its parts."""
+
+    code: ClassVar[str] = "WG0440"
+    doc: ClassVar[str] = """Every element of an output is written by one CTA. A grid axis that an output doesn't have would let
+several write it, unless each has a part of the stream and `combine` says how the parts come together.
+
+In schedule `pipelined` for `gemm`:
+
+fails:
+  stream k split s in 4
+  grid   over (s, i, n)
+works:
+  stream k
+  grid   over (i, n)
+"""
+    output: str
+    axis: str
+    stream: str = ""
+
+    def title(self) -> str:
+        if not self.axis:
+            return f"`{self.output}` is made by one CTA: there is nothing to combine"
+        return f"several CTAs would store `{self.output}`, one for each `{self.axis}`"
+
+    def help(self) -> str:
+        if not self.axis:
+            return f"`stream {self.stream} split s in 4` gives each CTA a part of the stream; or drop this line"
+        return f"`combine {self.output} by atomic_add`" if self.stream else f"drop `{self.axis}` from the grid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelsDontFit(Problem):
+    code: ClassVar[str] = "WG0442"
+    doc: ClassVar[
+        str
+    ] = """A schedule of several kernels says for each which tensors it computes. Every output is computed by one
+of them, and so is a tensor that one computes and another reads; none waits for another that waits for
+it.
+
+fails:
+  program rows {
+    dims M, N, D
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    out  L: f32[M]
+    out  X: f32[M]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    L[i] = logsumexp[j] S[i,j]
+    X[i] = max[j] S[i,j]
+  }
+  schedule two for rows on sm_90a {   # with dims D=64
+    kernel first computes L {
+      tile   i 64, j 64
+      stream j
+      grid   over (i)
+      role load : 1 warpgroup, registers 24
+      role math : 1 warpgroup, registers 240
+      smem Qs = Q[i] by tma
+      smem Ks = K[j] by tma ring 2
+      load { fill Qs  for j { fill Ks[j] } }
+      math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j]  compute L[j] }  finish L }
+    }
+  }
+works:
+  program rows {
+    dims M, N, D
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    out  L: f32[M]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    L[i] = logsumexp[j] S[i,j]
+  }
+  schedule one for rows on sm_90a {   # with dims D=64
+    kernel first computes L {
+      tile   i 64, j 64
+      stream j
+      grid   over (i)
+      role load : 1 warpgroup, registers 24
+      role math : 1 warpgroup, registers 240
+      smem Qs = Q[i] by tma
+      smem Ks = K[j] by tma ring 2
+      load { fill Qs  for j { fill Ks[j] } }
+      math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j]  compute L[j] }  finish L }
+    }
+  }
+"""
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return self.why
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotAddable(Problem):
+    code: ClassVar[str] = "WG0441"
+    doc: ClassVar[str] = """`combine ... by atomic_add` adds up what CTAs have made of their parts of the stream. That gives the
+result only if it is made of plain sums along the streamed index.
+
+In schedule `simple` for `attention`:
+
+fails:
+  stream j descending split s in 4
+  grid   over (s, b, g, r, i)
+  combine O, L by atomic_add
+works:
+  stream j descending
+  grid   over (b, g, r, i)
+"""
+    output: str
+    why: str
+
+    def title(self) -> str:
+        return f"the parts of `{self.output}` can't be added up: {self.why}"
+
+    def help(self) -> str:
+        return "let one CTA take the whole stream: drop `split` and `combine`"

@@ -191,7 +191,11 @@ DECLARATIONS = (
     Row(m.Grid, "grid(?persistent= persistent)(?dynamic= dynamic) over ({axes:grid_axes})(? section {order:order})"),
     Row(Threads, "threads {count:int}"),
     Row(Shared, "shared {nbytes:int}"),
-    Row(m.TensorArg, "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)", absent={"written": False}),
+    Row(
+        m.TensorArg,
+        "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)(?temporary= temporary)",
+        absent={"written": False},
+    ),
     Row(Extent, "index {index:name} < {extent:poly}"),
     Row(
         m.Param,
@@ -244,7 +248,7 @@ STEPS = (
     Row(m.Expect, "expect {barrier part slot:event} bytes {nbytes:int}"),
     Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp", {"by": "warps", "count": 1}),
     Row(m.Arrive, "arrive {barrier part slot:event} by one thread(? times {count:int})", {"by": "thread"}),
-    Row(m.Advance, "advance {ring:ring}"),
+    Row(m.Advance, "advance {ring:ring}(? by {stages:poly})"),
     Row(
         m.Tma,
         "tma {buffer part slot:tile}(? panel {panel:int}) = {map coords:box} signals {barrier barrier_part slot:event}",
@@ -272,12 +276,23 @@ STEPS = (
     Row(m.Zero, "zero {value:value}"),
     Row(m.Forget, "forget {value:value}"),
     Row(m.StoreShared, "write {buffer part slot:tile} = {src:value}"),
-    Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})"),
+    Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})", {"add": False}),
+    Row(m.TmaStore, "store {map coords:box} += {buffer part slot:tile}(? panel {panel:int})", {"add": True}),
     Row(m.CommitStore, "commit_store"),
     Row(m.WaitStore, "wait_read {pending:int}", {"read": True}),
     Row(m.WaitStore, "wait_store {pending:int}", {"read": False}),
-    Row(m.CopyOut, "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}"),
-    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})"),
+    Row(
+        m.CopyOut,
+        "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        {"add": False},
+    ),
+    Row(
+        m.CopyOut,
+        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        {"add": True},
+    ),
+    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})", {"add": False}),
+    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})", {"add": True}),
     Row(m.ClearRows, "clear {buffer part slot:tile} rows {start:poly} .. {stop:stop}"),
 )
 OPS = (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
-from ..program.expr import regs
+from ..foundation.dtypes import F32
+from ..program.expr import indices_of, regs
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -224,6 +225,24 @@ def _uses(role: Role, values: dict[str, m.Value]) -> Iterator[Found]:
             yield s, f"`{s.value}` is no tile"
 
 
+def _adds(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        for s in walk(role.steps):
+            if getattr(s, "add", False):
+                tensor = k.map(s.map).tensor if isinstance(s, m.TmaStore) else s.tensor  # type: ignore[attr-defined]
+                if k.tensor(tensor).dtype != F32:
+                    yield s, f"`{tensor}` holds {k.tensor(tensor).dtype}, and several CTAs add to it"
+
+
+def _items(k: Kernel) -> Iterator[Found]:
+    """An item's number is bound only where items are counted."""
+    for role in k.roles:
+        for items in (s for s in walk(role.steps) if isinstance(s, m.Items) and not s.counted):
+            for s in walk(items.body):
+                if isinstance(s, m.If) and "item.ordinal" in indices_of(s.cond):
+                    yield s, "it asks for the item's number, and the items aren't counted"
+
+
 NAMES = Rule("every name is declared once, and where it is used", _names)
 RULES = (
     NAMES,
@@ -234,5 +253,7 @@ RULES = (
     Rule("a buffer or barrier is addressed at a position in its own ring", _slots),
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
     Rule("a product's operands and accumulator have its shape and type", _products),
+    Rule("what several CTAs add to holds f32", _adds),
+    Rule("an item's number is asked for only where items are counted", _items),
     Rule("a value is used as what it is; two names for the same registers have one kind and size", _values),
 )

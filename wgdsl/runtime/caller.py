@@ -30,6 +30,7 @@ from .nvrtc import Compiled
 from .plan import Plan, layout
 from .staging import staged
 from .streams import current_stream
+from .temporaries import Blocks, Passing
 from .torch_call import Cell, Form, form_of, ready_of
 
 FORMS, PLANS = 64, 256  # forms of call, and layouts in general, that a kernel remembers
@@ -46,6 +47,8 @@ class Caller:
         self._binaries = binaries
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
+        self._passed = tuple({t.name: t for k in roles.kernels for t in k.tensors if t.temporary}.values())
+        self._blocks = Blocks()
         self._forms = lru_cache(maxsize=FORMS)(self._form)
         self._plans: Callable[[Any], list[Plan]] = lru_cache(maxsize=PLANS)(lambda key: [])  # cells, filled by `plan`
 
@@ -138,13 +141,14 @@ class Caller:
 
     def _new_plan(self, views: Mapping[str, ArrayView], bound: Bound, device: cuda.Device) -> Plan:
         def templates(views: Mapping[str, ArrayView]) -> tuple[Template, ...]:
-            self.interface.check(views)
+            self.interface.check({name: v for name, v in views.items() if name in self.interface.nodes})
             if all(0 in views[name].shape for name in self.interface.outputs):
                 return ()
             made = [template(k, self._module(k.name), views, bound, device) for k in self.roles.kernels]
             return tuple(t for t in made if t is not None)
 
-        return Plan(device, views, frozenset(self.interface.outputs), templates)
+        passing = Passing(self._passed, bound, device.ordinal, self._blocks) if self._passed else None
+        return Plan(device, views, frozenset(self.interface.outputs), templates, passing)
 
     def _module(self, name: str) -> Module:
         binary = self._binaries()[name]

@@ -155,8 +155,9 @@ class Kernel:
         return self._caller.host_outputs(given)
 
     def launches(self, given: Given, views: Mapping[str, ArrayView]) -> tuple[Launch, ...]:
-        """The launches of a call on device arrays, without those that have nothing to do. Their device must be current."""
-        return self._caller.plan(given, views).launches(tuple(v.pointer for v in views.values()))
+        """The launches of a call on device arrays and the default stream, without those that have nothing to do. Their device
+        must be current."""
+        return self._caller.plan(given, views).at(tuple(v.pointer for v in views.values()), 0)
 
     def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any, **more: Any) -> Any:
         """One of the backends on NumPy arrays."""

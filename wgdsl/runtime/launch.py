@@ -108,7 +108,7 @@ def refusals(kernel: Kernel, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[
     """Why dense arrays of these shapes can't be launched on: the tensor maps that don't fit and that nothing stands in for."""
     flagged = {p.tensor for p in kernel.params if p.kind == "flag"}
     for m in kernel.maps:
-        if m.tensor in flagged:
+        if m.tensor in flagged or m.tensor not in shapes:  # another way to store, or memory that the run time lays out
             continue
         shape = shapes[m.tensor]
         problem = map_problem(m, ArrayView(0, shape, contiguous(shape), m.dtype.name, 0, "numpy"))

@@ -18,6 +18,7 @@ from . import cuda
 from .arrays import ArrayView
 from .launch import Launch, Template
 from .overlap import Sharing
+from .temporaries import Passing
 
 ADDRESSES = 128  # sets of addresses that a plan remembers
 ALIGNMENTS = 16  # and sets of places within 16 bytes
@@ -29,11 +30,19 @@ class Plan:
     """How to launch for arrays of one layout. `names` is the order in which it takes their addresses.
 
     templates: checks views whose addresses are cut to their places within 16 bytes, and makes the templates; the device's
-    context is current then.  written: the outputs.
+    context is current then.  written: the outputs.  passing: what passes between the kernels, whose addresses come last.
     """
 
-    def __init__(self, device: cuda.Device, views: Mapping[str, ArrayView], written: frozenset[str], templates: Templates):
-        self.device, self.views, self.names = device, views, tuple(views)
+    def __init__(
+        self,
+        device: cuda.Device,
+        views: Mapping[str, ArrayView],
+        written: frozenset[str],
+        templates: Templates,
+        passing: Passing | None = None,
+    ):
+        views = {**views, **(passing.views if passing else {})}
+        self.device, self.views, self.names, self._passing = device, views, tuple(views), passing
         self._make = templates
         self._filled = [0 not in v.shape for v in views.values()]
         self._written = written
@@ -48,8 +57,23 @@ class Plan:
             with cuda.on_device(self.device.ordinal):
                 self.run(pointers, stream)
             return
+        if self._passing is not None:
+            return self._run_passing(pointers, stream)
         for launch in self.launches(pointers):
             launch.run(stream)
+
+    def _run_passing(self, pointers: tuple[int, ...], stream: int) -> None:
+        assert self._passing is not None
+        with self._passing.held(stream) as more:
+            for launch in self.launches((*pointers, *more)):
+                launch.run(stream)
+
+    def at(self, pointers: tuple[int, ...], stream: int) -> tuple[Launch, ...]:
+        """The launches for arrays at these addresses on a stream, nobody else using it; the device's context is current."""
+        if self._passing is None:
+            return self.launches(pointers)
+        with self._passing.held(stream) as more:
+            return self.launches((*pointers, *more))
 
     def _launches(self, pointers: tuple[int, ...]) -> tuple[Launch, ...]:
         """The launches for arrays at these addresses; the device's context is current."""

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotFilled, NotYetSupported, StillInFlight, UnknownName
-from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
+from ..program.expr import Affine, Expr, Load, Reg, Scalar, conjunction, loads, rewrite
 from ..program.graph import Output
 from ..program.poly import Poly
-from ..program.rules import covers
+from ..program.streamed import State
 from ..roles.model import (
     Advance,
     Arrive,
@@ -39,6 +39,8 @@ from ..roles.model import (
 )
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
+from .combine import Combined, combined, final_value
+from .items import opened
 from .place import WARPS, Placed, name_of
 from .plan import steps_of
 from .sync import SECOND, RoleSync
@@ -52,6 +54,7 @@ class MathSync(RoleSync):
         self.completed: set[str] = set()  # states whose lanes have been combined
         self.stored: set[str] = set()  # outputs
         self.finished = False  # the walk stands behind a `finish`
+        self.combined = combined(self.plan)
 
     def finish(self, s: ast.FinishStep) -> None:
         if not self.products:
@@ -95,7 +98,25 @@ class MathSync(RoleSync):
             return None
         return CompleteOp(value=self.computer.state_value(state), op=state.node.op)
 
+    def sums(self, c: Combined, s: ast.FinishStep) -> None:
+        """Add the states of this part of the stream to those of the others."""
+        for state, to in c.sums:
+            if to.name in self.stored:
+                continue
+            self.stored.add(to.name)
+            rows, cols = self.axes_of(state.node.indices, state.name, s)
+            access = tuple(Poly.of(i) for i in state.node.indices)
+            value = Reg(name=self.held(state))
+            add = StoreGlobal(tensor=to.name, access=access, value=value, rows=rows, cols=cols, add=True, span=self.span)
+            self.emit(If(cond=Affine(poly=self.trip.n - 1), then=(add,), note=f"finish {c.output.tensor}"))
+
     def one(self, o: Output, staged: Placed | None, s: ast.FinishStep) -> None:
+        c = self.combined.get(o.tensor)
+        if c is not None and not c.direct:
+            if staged is not None:
+                cure = "drop `via`: sums go from registers to memory of f32, and a kernel of its own makes the output of them"
+                raise WgError(NotYetSupported(span=s.span, what=f"staging of `{o.tensor}`, which is combined,", cure=cure))
+            return self.sums(c, s)
         rows, cols = self.output_axes(o, s)
         value = self.final(o)
         text = f"finish {o.tensor}"
@@ -103,7 +124,8 @@ class MathSync(RoleSync):
         if o.dtype.bits < 32 and rounding not in self.roundings:
             self.roundings.append(rounding)
         if staged is None:
-            self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, note=text))
+            add = c is not None
+            self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, add=add, note=text))
             self.stored.add(o.tensor)
             return
         if cols is None:
@@ -115,11 +137,14 @@ class MathSync(RoleSync):
 
     def output_axes(self, o: Output, s: ast.FinishStep) -> tuple[Axis, Axis | None]:
         """Rows of the output's tile are those of the products; what else is wide are its columns."""
+        return self.axes_of(o.indices, o.tensor, s)
+
+    def axes_of(self, indices: tuple[str, ...], name: str, s: ast.FinishStep) -> tuple[Axis, Axis | None]:
         row = next(iter(self.products.values())).rows
-        wide = [i for i in o.indices if i == row or self.plan.size(i, o.tensor, s.span) > 1]
+        wide = [i for i in indices if i == row or self.plan.size(i, name, s.span) > 1]
         cols = [i for i in wide if i != row]
         if row not in wide or len(cols) > 1:
-            raise WgError(NotYetSupported(span=s.span, what=f"the tile of `{o.tensor}` over ({', '.join(wide)})"))
+            raise WgError(NotYetSupported(span=s.span, what=f"the tile of `{name}` over ({', '.join(wide)})"))
         return self.plan.axis_of(row), self.plan.axis_of(cols[0]) if cols else None
 
     def tile_of(self, o: Output, value: Expr, s: ast.FinishStep) -> str:
@@ -142,20 +167,13 @@ class MathSync(RoleSync):
             if not isinstance(x, Load):
                 return None
             state = self.streamed.state(x.tensor)
-            if state is None:
-                return None
-            if state.is_contract:
-                return Reg(name=self.computer.home[x.tensor])
-            return Reg(name=self.computer.state_value(state))
+            return None if state is None else Reg(name=self.held(state))
 
-        value = rewrite(o.value, one)
-        domain = self.streamed.program.domain(o.name)
-        if domain == TRUE:
-            return value
-        if not covers(self.plan.graph, o):
-            raise WgError(NotYetSupported(span=o.span, what=f"a `where` that selects what of `{o.tensor}` is written"))
-        other = const(0.0) if o.otherwise is None else rewrite(o.otherwise, one)
-        return Select(cond=domain, then=value, other=other)
+        return rewrite(final_value(self.streamed, o), one)
+
+    def held(self, state: State) -> str:
+        """The registers of a state."""
+        return self.computer.home[state.name] if state.is_contract else self.computer.state_value(state)
 
     def group_sync(self, note: str) -> BarSync:
         return BarSync(id=self.local, threads=WARPGROUP, note=note)
@@ -198,12 +216,12 @@ class MathSync(RoleSync):
 
     def stage(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
         """Registers to the staging buffer, and from there to global memory."""
-        b = p.buffer
+        b, add = p.buffer, o.tensor in self.combined
         part = Poly.of("wg") if b.parts > 1 else Poly.of(0)
         slot = Slot(ring=b.ring)
         self.emit(StoreShared(buffer=b.name, part=part, slot=slot, src=src))
         copies = [
-            TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, span=self.span)
+            TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, add=add, span=self.span)
             for panel, coords in p.copies(rows.origin, cols.origin)
         ]
         bulk: tuple[Step, ...] = (
@@ -215,7 +233,15 @@ class MathSync(RoleSync):
             self.emit(*bulk)
         else:
             copy = CopyOut(
-                buffer=b.name, part=part, slot=slot, tensor=o.tensor, access=o.access, rows=rows, cols=cols, span=self.span
+                buffer=b.name,
+                part=part,
+                slot=slot,
+                tensor=o.tensor,
+                access=o.access,
+                rows=rows,
+                cols=cols,
+                add=add,
+                span=self.span,
             )
             plain = (self.group_sync("written"), copy, self.group_sync("copied"))
             other = tuple(replace(x, span=self.span) for x in plain)
@@ -239,8 +265,9 @@ class MathSync(RoleSync):
 
     def deferred(self) -> frozenset[str]:
         """Staging buffers whose store an `await` in the next item waits for."""
-        behind = max(k for k, s in enumerate(self.role.steps) if isinstance(s, ast.FinishStep))
-        awaits = (s for s in steps_of(self.role.steps[:behind]) if isinstance(s, ast.AwaitStep))
+        steps = list(steps_of(self.role.steps))
+        behind = max(k for k, s in enumerate(steps) if isinstance(s, ast.FinishStep))
+        awaits = (s for s in steps[:behind] if isinstance(s, ast.AwaitStep))
         return frozenset(name_of(s.target) for s in awaits if self.is_staging(name_of(s.target)) and self.plan.persistent)
 
     def await_store(self, s: ast.AwaitStep, name: str) -> None:
@@ -289,7 +316,7 @@ class MathSync(RoleSync):
                 self.emit(Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring)), Advance(ring=ring))
 
     def leave(self) -> None:
-        finishes = [s for s in self.role.steps if isinstance(s, ast.FinishStep) and s.via]
+        finishes = [s for s in opened(self.role.steps) if isinstance(s, ast.FinishStep) and s.via]
         if finishes:
             self.span = finishes[-1].span
             self.emit(Elect(body=(WaitStore(pending=0, span=self.span),), note="the last store has read its buffer"))

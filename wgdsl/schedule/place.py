@@ -208,6 +208,8 @@ class _Placer:
             if plan.is_split(index):
                 assert plan.split_role is not None
                 parts = plan.split_role.count
+        if home.output and home.over is None:
+            parts = max(parts, *(r.count for r in self.finishers(home) if r.by_item), 1)  # each warpgroup has its own item
         rows = rows // parts if plan.is_split(ri) else rows
         cols = cols // parts if plan.is_split(ci) else cols
         self.shape(home, rows, cols, tensor.dtype.nbytes, ri, ci)
@@ -239,6 +241,11 @@ class _Placer:
             cols_axis=cols_axis,
             needs_fallback=home.output and not aligned,
         )
+
+    def finishers(self, home: Home) -> list[RolePlan]:
+        """The roles that store through a staging buffer."""
+        steps = {r.name: steps_of(r.steps) for r in self.plan.roles}
+        return [r for r in self.plan.roles if any(isinstance(s, ast.FinishStep) and home.name in s.via for s in steps[r.name])]
 
     def tensor(self, name: str) -> Input | Output:
         return next(
@@ -371,4 +378,4 @@ class _Placer:
         if any(p.home.over in f.homes and not p.staged_parts for p in placed.values()):
             return 1
         readers = {r.name: r for h in f.homes for r in self.readers[h]}
-        return sum(WARPS if parts > 1 else WARPS * r.count for r in readers.values())
+        return sum(WARPS if parts > 1 or r.by_item else WARPS * r.count for r in readers.values())

@@ -116,11 +116,10 @@ class _Match:
         owner = self.plan.split_role
         if owner is not None and owner.split == rows and owner.name != self.role.name:
             raise WgError(NotYetSupported(span=self.step.span, what=f"a product over rows that `{owner.name}` is split along"))
-        if self.plan.axis_of(rows).count != ROWS or (self.role.count > 1 and split != rows):
+        count = 1 if self.role.by_item else self.role.count  # of the warpgroups that share the rows of an item
+        if self.plan.axis_of(rows).count != ROWS or (count > 1 and split != rows):
             tile = self.plan.size(rows)
-            raise WgError(
-                RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=self.role.count, split=split == rows)
-            )
+            raise WgError(RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=count, split=split == rows))
 
     def operand_tensor(self, name: str, span: Span | None) -> str:
         if name in self.plan.homes:

@@ -60,6 +60,7 @@ from .barriers import TURN_THREADS, Ids
 from .clears import Clear, Clears
 from .compute import assign, resolve
 from .flight import Group, State, tile_text
+from .items import NUMBER, is_mine, loop_of, opened, passed_over
 from .lazy import lazy_states
 from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
@@ -69,7 +70,7 @@ from .products import Product, match_product
 from .registers import RegisterWriter
 from .skip import Skipper
 
-SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
+SECOND = Affine(poly=Poly.of(NUMBER) - 1)  # the CTA has had an item before
 
 
 class RoleSync(RegisterWriter):
@@ -94,8 +95,10 @@ class RoleSync(RegisterWriter):
         self.cleared: set[str] = set()  # products of this turn whose operands are cleared
         self.current: Copy | None = None  # the copy that is being lowered, or was last
         self.taking: int | None = None  # the turn that is still to be taken
+        self.turns = [s for s in steps_of(role.steps) if isinstance(s, ast.TurnStep)]  # their barriers are in this order
+        self.first_turn = 0  # of those in the loop
         self.begun: set[str] = set()  # accumulators whose first product has come, or comes in the loop being lowered
-        self.counted = False  # a step asks whether an item is the CTA's first
+        self.counted = role.by_item  # a step asks which of the CTA's items it is
         self.collect()
 
     # What the role does, read off its list.
@@ -199,17 +202,42 @@ class RoleSync(RegisterWriter):
         self.out = []
         self.span = self.plan.schedule.span
         self.bind()
-        loops = [s for s in self.role.steps if isinstance(s, ast.ForStep)]
+        bound, self.out = tuple(self.out), []
+        loops = [s for s in opened(self.role.steps) if isinstance(s, ast.ForStep)]
         if len(loops) > 1:
             raise WgError(NotYetSupported(span=loops[1].span, what="a second `for` in one role"))
         for s in self.role.steps:
-            self.span = s.span
-            if isinstance(s, ast.ForStep):
-                self.loop(s)
-                self.loop_ended()
-            else:
-                self.step(Item(step=s, offset=None), None)
-        return tuple(self.out)
+            self.item_step(s)
+        body = tuple(self.out)
+        if not self.role.by_item:
+            return (*bound, *body)
+        rings = {r: self.plan.axis in self.plan.homes[self.placement.rings[r].buffers[0]].indices for r in self.uses}
+        others = tuple(replace(s, span=self.role.span) for s in passed_over(rings.items(), self.trip.n))
+        return (*bound, If(cond=is_mine(self.role.count), then=body, other=others, span=self.role.span))
+
+    def item_step(self, s: ast.Step) -> None:
+        self.span = s.span
+        if isinstance(s, ast.ForStep):
+            self.loop(s)
+            self.loop_ended()
+        elif isinstance(s, ast.TurnStep):
+            self.item_turn(s)
+        else:
+            self.step(Item(step=s, offset=None), None)
+
+    def item_turn(self, turn: ast.TurnStep) -> None:
+        """A turn around the loop: one pass an item."""
+        inner = next((s for s in steps_of(turn.body) if isinstance(s, ast.TurnStep)), None)
+        if inner is not None:
+            raise WgError(NotYetSupported(span=inner.span, what="a turn inside a turn", cure="keep one of the two"))
+        block = self.turns.index(turn)
+        self.taking = block if self.role.count > 1 else None
+        self.take_turn()
+        for s in turn.body:
+            self.item_step(s)
+        self.span = turn.span
+        if self.role.count > 1:
+            self.hand_over(block)
 
     def bind(self) -> None:
         for name, value in self.trip.lets:
@@ -223,6 +251,11 @@ class RoleSync(RegisterWriter):
 
     def loop(self, loop: ast.ForStep) -> None:
         expansion = expand(loop, self.trip, self.masked)
+        inside = [s for s in steps_of(loop.body) if isinstance(s, ast.TurnStep)]
+        if inside and self.role.by_item:
+            cure = "put it around the loop: warpgroups with items of their own meet once an item"
+            raise WgError(NotYetSupported(span=inside[0].span, what="`in turn` in the loop under `split tiles`", cure=cure))
+        self.first_turn = self.turns.index(inside[0]) if inside else 0
         self.before_loop(expansion)
         outer, self.out = self.out, []
         for copy in expansion.copies:
@@ -253,10 +286,10 @@ class RoleSync(RegisterWriter):
 
     def static_first(self) -> bool:
         """Whether the first tile is computed in a prologue copy, so that states need no initial value."""
-        loops = [s for s in self.role.steps if isinstance(s, ast.ForStep)]
-        if not loops or not self.computes:
+        loop = loop_of(self.role.steps)
+        if loop is None or not self.computes:
             return False
-        e = expand(loops[0], self.trip, self.masked)
+        e = expand(loop, self.trip, self.masked)
         return any(isinstance(i.step, ast.ComputeStep) for c in e.copies if c.kind == "prologue" for i in c.items)
 
     def dynamic_init(self) -> list[Step]:
@@ -342,7 +375,8 @@ class RoleSync(RegisterWriter):
                     self.emit(Forget(value=p.value))
 
     def not_steady(self, before: State, after: State) -> LoopNotSteady:
-        span = next((s.span for s in self.role.steps if isinstance(s, ast.ForStep)), self.role.span)
+        loop = loop_of(self.role.steps)
+        span = loop.span if loop is not None else self.role.span
         axis, had = self.plan.axis, [g.product for g in before.flight]
         has = [g.product for g in after.flight]
         left = tuple(p for p in dict.fromkeys(has) if has.count(p) > had.count(p))
@@ -352,7 +386,7 @@ class RoleSync(RegisterWriter):
         self.current = copy
         for k, item in enumerate(copy.items):
             self.span = item.step.span
-            turn = item.turn if item.turn in copy.turns and self.role.count > 1 else None
+            turn = self.first_turn + item.turn if item.turn in copy.turns and self.role.count > 1 else None
             members = [i for i, x in enumerate(copy.items) if x.turn == item.turn]
             if item.once and copy.kind == "steady":
                 self.once(item, copy)
@@ -425,6 +459,11 @@ class RoleSync(RegisterWriter):
         raise WgError(
             NotYetSupported(span=s.span, what="a fill in a role that computes", cure="give fills a role of their own")
         )
+
+    @property
+    def local(self) -> Poly:
+        """The named barrier of each warpgroup's own threads."""
+        return Poly.of("wg") + self.ids.local[self.role.name]
 
     def finish(self, s: ast.FinishStep) -> None:
         raise NotImplementedError
@@ -526,11 +565,6 @@ class RoleSync(RegisterWriter):
         wait, self.out = tuple(self.out), outer
         self.state.waited.discard((ring, c.rel))
         self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), self.local, self.span, wait))
-
-    @property
-    def local(self) -> Poly:
-        """The named barrier of a warpgroup's own threads."""
-        return Poly.of("wg") + self.ids.local[self.role.name]
 
     # waits
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:
