@@ -4,7 +4,7 @@ TFLOP/s count 4 * m * n * k operations. Ratios above 1 mean faster than the peer
 multiplies twice; `cuBLAS joined` multiplies once by both matrices, laid beside each other beforehand. Both round the products
 to the dtype between the kernels, and are held to the error of that.
 
-    python bench/dual_gemm_vs_cublas.py --schedule dual --schedule dual_section --sizes 8192x8192x8192,8192x14336x4096
+    python bench/dual_gemm_vs_cublas.py --schedule dual --schedule dual_three --sizes 8192x8192x8192,8192x14336x4096
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import wgdsl.driver
 
 ROOT = Path(__file__).parent.parent
 ATTENTION_SCHEDULES = ("simple", "fa3", "fa3_persistent")
-DUAL_SCHEDULES = ("dual", "dual_wide", "dual_columns", "dual_deep", "dual_section", "dual_wide_section", "dual_turns")
+DUAL_SCHEDULES = ("dual", "dual_columns", "dual_three", "dual_turns")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ KERNELS = (
     *(dual(s) for s in DUAL_SCHEDULES),
     dual("dual", layout="kn", act="gelu"),
     dual("dual", "f16", act="relu"),
-    dual("dual_wide", act="gelu_tanh"),
+    dual("dual_columns", act="gelu_tanh"),
 )
 
 
