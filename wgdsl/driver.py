@@ -16,6 +16,7 @@ from typing import Any
 from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
+from .fitting import fitted
 from .foundation.source import Source
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find
@@ -122,7 +123,7 @@ def prepare(
             forms = lower(found, journal.settings, journal)
         except WgError as e:
             if not any(isinstance(p, UNFIXED) for p in e.problems):
-                raise
+                raise WgError(fitted(found.schedule, e.problems, lambda s: _lowers(journal, s))) from e
             raise WgError(mended(found, journal.settings, e)) from e
         return Kernel(forms), journal
 
@@ -150,6 +151,18 @@ def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
             return [DimsToFix(span=found.schedule.span, schedule=found.schedule.name, dims=ordered)]
         beside = tuple(p for p in problem.problems if dims and not isinstance(p, UNFIXED))
     return [*failed.problems, *beside]
+
+
+def _lowers(journal: Journal, schedule: ast.Schedule) -> bool:
+    """Whether another schedule along the same axis can be lowered, and passes the checks."""
+    from .schedule.lower import lower as lower_schedule
+    from .verify.structural import check
+
+    try:
+        check(lower_schedule(journal.forms["stream"], schedule))
+    except WgError:
+        return False
+    return True
 
 
 def _trial(found: Found, settings: Settings) -> WgError | None:
