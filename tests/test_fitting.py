@@ -35,7 +35,8 @@ CASES = {
         (WIDE, ATTENTION, 256), "WG0707", ("`math : 2 warpgroups, registers 232`, `tile i 128` with `tile j 80`",)
     ),
     "the pool": (
-        (FA3.replace("registers 24\n", "registers 40\n"),), "WG0706", ("`registers 24` for `load`", "`registers 232` for `math`")
+        (FA3.replace("registers 24\n", "registers 40\n"),), "WG0706",
+        ("`registers 24` for `load`", "`registers 232` for `math`")
     ),
     "no tile of the engines": ((FA3.replace("j 128", "j 100"),), "WG0415", ("`tile j 96`", "`tile j 112`")),
     "a small buffer": ((FA3, ATTENTION, 64, 128), "WG0416", ("drop `over Qs`, so that `Os` has memory of its own",)),

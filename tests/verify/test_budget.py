@@ -1,7 +1,8 @@
 """The register budget beside what the assembler says of the same kernels: it warns where the verifier refuses, and only there.
 
-The budget is 24 + the values of a role, at most its registers less 8; an operand that is packed in place counts nothing. Between that and its registers the assembler has been
-seen to do without spills (236 of 240) and to fail (160 of 160): the verifier refuses there.
+The budget is 24 + the values of a role, at most its registers less 8; an operand that is packed in place counts nothing.
+Between that and the role's registers the assembler has been seen to do without spills (236 of 240) and to fail (160 of 160):
+the verifier refuses there.
 """
 
 from __future__ import annotations

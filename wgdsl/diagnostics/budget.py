@@ -31,8 +31,8 @@ def table(head: str, shares: Iterable[Share], total: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Budgeted(Problem):
-    """An error of placement. `nearest`: changes of the schedule with each of which it fits, the smallest of their kind; empty if
-    no small change makes it fit; None where nobody has tried."""
+    """An error of placement. `nearest`: changes of the schedule with each of which it fits, the smallest of their kind; empty
+    if no small change makes it fit; None where nobody has tried."""
 
     nearest: tuple[str, ...] | None = field(default=None)
 

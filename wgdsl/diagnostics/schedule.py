@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..foundation.source import Span
-from .budget import Budgeted, Share, table
+from .budget import Budgeted, Share
 from .hints import nearest
 from .model import Problem
 
