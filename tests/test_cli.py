@@ -248,23 +248,6 @@ def test_version(wgdsl):
     assert wgdsl("--version") == (0, f"wgdsl {__version__}\n", "")
 
 
-def test_golden_status_without_the_folder(wgdsl, tmp_path):
-    code, out, err = wgdsl("golden", "status", tmp_path / "golden")
-    assert code == 1 and not out and f"no folder {tmp_path / 'golden'}" in err
-
-
-def test_golden_status(wgdsl, tmp_path):
-    from wgdsl.tools import hardware
-
-    (tmp_path / "golden").mkdir()
-    for name in ("a", "b"):
-        (tmp_path / "golden" / f"{name}.cu").write_text(name)
-    row = hardware.Record(kernel="k", card="H200", driver="580", nvrtc="13.5", max_error=0.0, runs=1, date="2026-11-30")
-    hardware.merge(tmp_path / "hardware.json", {hardware.digest("a"): row})
-    code, out, _ = wgdsl("golden", "status", tmp_path / "golden", "--record", tmp_path / "hardware.json")
-    assert code == 0 and out == f"unproven {tmp_path / 'golden' / 'b.cu'}\n1 proven, 1 without a record\n"
-
-
 def test_a_defect_leaves_a_bundle(wgdsl, monkeypatch, tmp_path):
     import wgdsl.transform.stream as module
 

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from . import __version__
+from . import __version__, cli_golden
 from .diagnostics.model import EnvironmentFault, InternalError, WgError
 from .forms import COMPILED, EMITS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-golden_app = typer.Typer(no_args_is_help=True, help="Golden CUDA texts.")
-app.add_typer(golden_app, name="golden")
+app.add_typer(cli_golden.app, name="golden")
 
 OK, USER, ENVIRONMENT, INTERNAL = 0, 1, 69, 70
 SEVERAL = ("--set", "--dims")  # options that take every NAME=VALUE after them
@@ -166,23 +165,6 @@ def help_(code: Annotated[str, typer.Argument(help="for example WG0203; without 
     except LookupError as e:
         typer.echo(f"error: {e.args[0]}", err=True)
         raise typer.Exit(USER) from None
-
-
-@golden_app.command()
-def status(
-    folder: Annotated[Path, typer.Argument(help="where the `.cu` files lie")] = Path("tests/golden"),
-    record: Annotated[Path, typer.Option("--record", metavar="FILE")] = Path("tests/hardware.json"),
-) -> None:
-    """List the golden texts that no GPU has run right."""
-    from .tools import golden
-
-    if not folder.is_dir():
-        typer.echo(f"error: there is no folder {folder} here: name the one with the `.cu` files", err=True)
-        raise typer.Exit(USER)
-    found = golden.status(folder, record)
-    for path in found.unproven:
-        typer.echo(f"unproven {path}")
-    typer.echo(f"{len(found.proven)} proven, {len(found.unproven)} without a record")
 
 
 def _prepared(

@@ -15,9 +15,7 @@ from ..roles.model import (
     Compute,
     Kernel,
     Loop,
-    MapOp,
     Pack,
-    ReduceOp,
     RegOperand,
     Role,
     Step,
@@ -82,9 +80,8 @@ def _touched(s: Step) -> Iterator[str]:
         yield s.acc
     elif isinstance(s, Compute):
         for op in s.ops:
-            yield op.dst if isinstance(op, MapOp | ReduceOp) else op.value
-            exprs = (op.expr,) if isinstance(op, MapOp) else (op.src,) if isinstance(op, ReduceOp) else ()
-            yield from (x.name for e in exprs for x in walk(e) if isinstance(x, Reg))
+            yield op.dst
+            yield from (x.name for e in op.exprs for x in walk(e) if isinstance(x, Reg))
     elif isinstance(s, Zero):
         yield s.value
     elif isinstance(s, StoreShared):

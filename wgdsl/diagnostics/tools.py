@@ -1,0 +1,83 @@
+"""WG09xx: what the commands beside compiling are asked, and can't do: goldens, differences, edited texts, probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .hints import nearest
+from .model import Problem
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    meant = nearest(name, known)
+    if meant:
+        return f"did you mean `{meant}`?"
+    return "there are: " + ", ".join(f"`{k}`" for k in known) if known else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoGoldens(Problem):
+    code: ClassVar[str] = "WG0901"
+    doc: ClassVar[str] = """Goldens lie in the folder `golden` beside their `.wg` file: `golden.json` says how each was made.
+
+fails:
+  wgdsl golden check linear.wg
+works:
+  wgdsl golden update linear.wg
+  wgdsl golden check linear.wg
+"""
+    path: str
+    folder: str
+
+    def title(self) -> str:
+        return f"there are no goldens of {self.path} in {self.folder}"
+
+    def help(self) -> str:
+        if not self.path.endswith(".wg"):
+            return "name a `.wg` file, or a folder with a `golden.json`"
+        return f"`wgdsl golden update {self.path}` makes one; `--set` and `--schedule` choose which"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadManifest(Problem):
+    code: ClassVar[str] = "WG0902"
+    doc: ClassVar[
+        str
+    ] = """`golden.json` holds an object `goldens`: by the name of each text the file and the schedule that it was
+made of, what was fixed, and the dims with which it is proven.
+
+fails:
+  {"goldens": {"linear-simple": {}}}
+works:
+  {"goldens": {"linear-simple": {"file": "../linear.wg", "schedule": "simple"}}}
+"""
+    path: str
+    why: str
+
+    def title(self) -> str:
+        return f"{self.path} is no list of goldens: {self.why}"
+
+    def help(self) -> str:
+        return "`wgdsl golden update` writes it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleGolden(Problem):
+    code: ClassVar[str] = "WG0903"
+    doc: ClassVar[str] = """Only a text that is emitted today can be proven: update a golden that differs before it is run.
+
+fails:
+  wgdsl golden prove linear.wg
+works:
+  wgdsl golden update linear.wg
+  wgdsl golden prove linear.wg
+"""
+    name: str
+    state: str
+
+    def title(self) -> str:
+        return f"golden `{self.name}` is {self.state}: a run of it would prove nothing"
+
+    def help(self) -> str:
+        return "look at `wgdsl golden check`, then `wgdsl golden update`"
