@@ -155,6 +155,14 @@ def run(
         raise typer.Exit(USER)
 
 
+@app.command()
+def targets() -> None:
+    """List the architectures: engines, limits, and the steps that are emitted for each."""
+    from .tools.targets import targets_text
+
+    typer.echo(targets_text(), nl=False)
+
+
 @app.command("help")
 def help_(code: Annotated[str, typer.Argument(help="for example WG0203; without it, all are listed")] = "") -> None:
     """Explain an error code."""

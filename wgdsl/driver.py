@@ -184,6 +184,14 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
     return sorted({s for i in indices if i in graph.extents for s in graph.extents[i].symbols()})
 
 
+def lowered_steps() -> dict[str, frozenset[str]]:
+    """Target -> the steps of role programs that are emitted for it; every step has an entry for each target that has any."""
+    from .emit.kernel import LOWERINGS
+
+    targets = {target for _, target in LOWERINGS}
+    return {t: frozenset(step.__name__ for step, target in LOWERINGS if target == t) for t in sorted(targets)}
+
+
 def check_program(program: ast.Program, source: Source) -> None:
     """Analyse a program by itself: its dims symbolic, options and types as declared. Raises WgError."""
     from .analyse.analyse import analyse

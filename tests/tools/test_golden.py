@@ -169,7 +169,7 @@ def test_the_sizes_of_a_proof_suit_the_engines_and_are_right_in_the_simulator(he
 
 
 def test_what_is_left_over_is_listed(here):
-    folder, (g,) = adopted(Path("linear.wg"), settings=[])
+    folder, _ = adopted(Path("linear.wg"), settings=[])
     (state,) = states(folder)
     assert state.kind == golden.MISSING and rewrite(folder, state)
     Path("golden/other.cu").write_text("x")

@@ -18,7 +18,7 @@ from ..roles.model import Buffer
 from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.choice import TARGETS
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
+from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP, supported
 from .compute import display, resolve
 from .place import Placement, name_of
 from .plan import ROWS, Plan, RolePlan
@@ -156,7 +156,7 @@ class _Match:
 
     def shape(self, cols: str, n: int, axis: str, k: int, b: Buffer) -> None:
         dtype, shares = b.dtype.name, (share_of(b),)
-        if dtype not in INSTRUCTIONS or not INSTRUCTIONS[dtype].transposable:
+        if not supported(dtype):
             raise WgError(NotYetSupported(span=self.step.span, what=f"wgmma of {dtype}", cure="it multiplies f16 and bf16"))
         if n % N_STEP or not 0 < n <= N_MAX:
             rule = f"wgmma has n a multiple of {N_STEP} up to {N_MAX}"
