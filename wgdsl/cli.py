@@ -156,6 +156,25 @@ def run(
 
 
 @app.command()
+def diff(
+    words: Annotated[list[str], typer.Argument(metavar="[FILE] A B", help="FILE: the program's; A, B: names or `.wg` files")],
+    set_: Set = None,
+    program: Program = None,
+    changed: Annotated[bool, typer.Option("--changed", help="only the rows that differ")] = False,
+    text: Annotated[bool, typer.Option("--text", help="also the difference of their role texts")] = False,
+    sass: Annotated[bool, typer.Option("--sass", help="also what the assembler made of them")] = False,
+    output: Out = None,
+) -> None:
+    """Compare two schedules of one program: memory, registers, events, steps, launch."""
+    from .tools.differing import diff_text, kernels
+    from .tools.pairing import paired
+
+    if len(words) not in (2, 3):
+        raise typer.BadParameter("two schedules, and perhaps the program's file before them")
+    _write(diff_text(*kernels(paired(words, program), set_ or []), every=not changed, text=text, sass=sass), output)
+
+
+@app.command()
 def targets() -> None:
     """List the architectures: engines, limits, and the steps that are emitted for each."""
     from .tools.targets import targets_text

@@ -13,6 +13,7 @@ PROBLEMS = [
     tools.NoGoldens(path="linear.wg", folder="golden"),
     tools.BadManifest(path="golden/golden.json", why="`linear-simple` doesn't say its file"),
     tools.StaleGolden(name="linear-simple", state="stale"),
+    tools.NoCommonProgram(first="fa3", second="pipelined"),
 ]
 
 

@@ -81,3 +81,32 @@ works:
 
     def help(self) -> str:
         return "look at `wgdsl golden check`, then `wgdsl golden update`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoCommonProgram(Problem):
+    """`programs`: those that both schedules are for."""
+
+    code: ClassVar[str] = "WG0904"
+    doc: ClassVar[str] = """`wgdsl diff` compares two schedules of one program.
+
+fails:
+  wgdsl diff fa3 pipelined
+works:
+  wgdsl diff fa3 simple --set D=128 E=128
+"""
+    first: str
+    second: str
+    programs: tuple[str, ...] = ()
+    wanted: str = ""
+
+    def title(self) -> str:
+        if self.programs:
+            return f"`{self.first}` and `{self.second}` are schedules of several programs: {', '.join(self.programs)}"
+        of = f" `{self.wanted}`" if self.wanted else ""
+        return f"no program{of} was found that both `{self.first}` and `{self.second}` are schedules of"
+
+    def help(self) -> str:
+        if self.programs:
+            return "`--program NAME` chooses"
+        return "`wgdsl diff FILE A B` names the program's file; A and B are names of schedules, or `.wg` files"
