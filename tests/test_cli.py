@@ -265,18 +265,17 @@ def test_a_defect_leaves_a_bundle(wgdsl, monkeypatch, tmp_path):
     assert '"lark"' in (bundle / "facts.json").read_text()
 
 
-def test_a_refused_text_is_ours_unless_it_was_edited(tmp_path, monkeypatch):
-    from wgdsl.diagnostics.model import WgError
+def test_a_refused_text_is_ours_unless_it_was_edited(wgdsl, tmp_path, monkeypatch):
     from wgdsl.driver import Settings, prepare
-    from wgdsl.tools import running
 
-    monkeypatch.setenv("WGDSL_CRASH_DIR", str(tmp_path))
-    kernel, journal = prepare(GEMM, settings=Settings())
-    edited = running.with_text(kernel, "nonsense")
-    with pytest.raises(cli.InternalError, match="NVRTC refuses"):
-        running._build(edited, journal, None)
-    with pytest.raises(WgError, match=r"NVRTC refuses edited\.cu"):
-        running._build(edited, journal, Path("edited.cu"))
+    kernel, _ = prepare(GEMM, settings=Settings())
+    edited = tmp_path / "edited.cu"
+    edited.write_text(kernel.cuda.replace("const unsigned smem =", "nonsense smem ="))
+    code, _, err = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", "--cuda", edited)
+    assert code == 1 and "WG0656" in err and f"NVRTC refuses {edited}" in err and "nonsense" in err
+    monkeypatch.setattr("wgdsl.emit.emit_program", lambda program: {program.kernels[0].name: "nonsense"})
+    code, _, err = wgdsl("compile", GEMM, "--emit", "ptx")
+    assert code == 70 and "NVRTC refuses the emitted CUDA text" in err
 
 
 def test_as_a_module():

@@ -14,6 +14,7 @@ PROBLEMS = [
     tools.BadManifest(path="golden/golden.json", why="`linear-simple` doesn't say its file"),
     tools.StaleGolden(name="linear-simple", state="stale"),
     tools.NoCommonProgram(first="fa3", second="pipelined"),
+    tools.EditedText(path="mine.cu", what="the type of parameter 2", expected="long long", got="int"),
 ]
 
 

@@ -110,3 +110,35 @@ works:
         if self.programs:
             return "`--program NAME` chooses"
         return "`wgdsl diff FILE A B` names the program's file; A and B are names of schedules, or `.wg` files"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditedText(Problem):
+    """`what` stands in the edited text as `got`."""
+
+    code: ClassVar[str] = "WG0905"
+    doc: ClassVar[str] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the emitted one: its entry
+has the same name, parameters and threads, and its header comment, if it has one, names the same
+program, schedule and target.
+
+fails:
+  wgdsl compile linear.wg --set T=bf16 --emit cuda -o mine.cu
+  sed -i 's/int M, int N, int K/int M, int N/' mine.cu
+  wgdsl run linear.wg --set T=bf16 --dims M=64,N=64,K=64 --cuda mine.cu
+works:
+  wgdsl compile linear.wg --set T=bf16 --emit cuda -o mine.cu
+  wgdsl run linear.wg --set T=bf16 --dims M=64,N=64,K=64 --cuda mine.cu
+"""
+    path: str
+    what: str
+    expected: str
+    got: str
+
+    def title(self) -> str:
+        return f"{self.path} can't be launched in place of the emitted text: {self.what} must stay"
+
+    def notes(self) -> tuple[str, ...]:
+        return (f"emitted: {self.expected}", f"{self.path}: {self.got}")
+
+    def help(self) -> str:
+        return "`wgdsl compile ... --emit cuda` with the same schedule and `--set` prints the text to start from"

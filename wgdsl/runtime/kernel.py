@@ -12,14 +12,14 @@ import threading
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ..diagnostics.emit import CompilerWarning
 from ..diagnostics.model import WgError
 from ..diagnostics.render import render_plain
-from ..diagnostics.runtime import NotAnArray, WrongDevice
+from ..diagnostics.runtime import EditedTextRefused, NotAnArray, WrongDevice
 from ..program.graph import ProgramGraph
 from ..program.streamed import Streamed
 from ..roles.model import RoleProgram
@@ -30,9 +30,10 @@ from .arrays import ArrayView, to_numpy, view
 from .bind import Binder, Bound, shape_of
 from .cache import Cache
 from .call import Given, Interface, one_device
+from .edited import edited_texts
 from .launch import Launch, prepare
 from .module import Module
-from .nvrtc import Compiled
+from .nvrtc import Compiled, Refused
 from .staging import staged
 from .streams import current_stream
 from .verdict import complaints_of
@@ -116,6 +117,17 @@ class Kernel:
         """Compile now rather than at the first call."""
         self.binaries  # noqa: B018
         return self
+
+    def with_cuda(self, text: str, path: str = "the edited text") -> Kernel:
+        """The same kernel with an edited CUDA text in place of the emitted one, compiled. `path`: what messages call it.
+
+        Raises WgError for a text that NVRTC refuses, or whose entry can't be launched with the same arguments.
+        """
+        texts = edited_texts(self.forms.texts, self.forms.entries, text, path)
+        try:
+            return Kernel(replace(self.forms, texts=texts), self._cache).build()
+        except Refused as e:
+            raise WgError(EditedTextRefused(path=path, log=e.log)) from None
 
     def _warn(self, binaries: Mapping[str, Compiled]) -> None:
         for kernel in self.roles.kernels:

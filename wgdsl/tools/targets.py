@@ -47,7 +47,8 @@ def _wgmma() -> Iterator[str]:
 
 
 def _tma() -> Iterator[str]:
-    yield f"boxes of at most {TMA.box} along each of at most {TMA.rank} axes; strides in multiples of {TMA.stride_multiple} bytes"
+    yield f"boxes of at most {TMA.box} along each of at most {TMA.rank} axes"
+    yield f"strides in multiples of {TMA.stride_multiple} bytes"
 
 
 PRODUCTS = {"wgmma": _wgmma}
