@@ -125,6 +125,8 @@ def run(
     cuda: Annotated[
         Path | None, typer.Option("--cuda", metavar="FILE", help="run this text in place of the emitted one")
     ] = None,
+    probe: Annotated[list[str] | None, typer.Option("--probe", metavar="'P[j]'", help="look at the tiles of a value")] = None,
+    probe_out: Annotated[Path | None, typer.Option("--probe-out", metavar="FILE.npz", help="what probes have seen")] = None,
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",
@@ -137,7 +139,7 @@ def run(
     from .tools.watch import report_to
 
     report_to(watched)
-    prepared = _prepared(file, set_, program, schedule, target, print_after)
+    prepared = _prepared(file, set_, program, schedule, target, print_after, probe)
     request = Request(
         dims=tuple(dims or ()),
         device=device,
@@ -147,6 +149,8 @@ def run(
         cuda=cuda,
         output=output,
         timeout=timeout if watched is None else None,
+        probe_out=probe_out,
+        probed=bool(probe) or probe_out is not None,
     )
     lines, right = perform(*prepared, request, sys.argv[1:])
     for line in lines:
@@ -201,13 +205,20 @@ def _prepared(
     schedule: str | None,
     target: str,
     print_after: list[str] | None = None,
+    probe: list[str] | None = None,
 ) -> tuple[Any, Any]:
     from .driver import prepare
     from .settings import sort_settings
     from .tools.emitting import print_forms
+    from .tools.probes import with_probes
 
     kernel, journal = prepare(
-        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found.program, set_ or [])
+        file,
+        program=program,
+        schedule=schedule,
+        target=target,
+        settings=lambda found: sort_settings(found.program, set_ or []),
+        edit=lambda s: with_probes(s, probe or []),
     )
     print_forms(journal, print_after or [])
     return kernel, journal

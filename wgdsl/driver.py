@@ -110,12 +110,15 @@ def prepare(
     schedule: str | Path | None = None,
     target: str | None = None,
     settings: Settings | Callable[[Found], Settings] | None = None,
+    edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
 ) -> tuple[Kernel, Journal]:
-    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found."""
+    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found; `edit`
+    changes the schedule before it is lowered."""
     journal = Journal()
     with guarded(journal):
         start = time.perf_counter()
         found = find(given, program=program, schedule=schedule, target=resolve(target))
+        found = replace(found, schedule=edit(found.schedule)) if edit is not None else found
         journal.sources = list(found.sources)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
         journal.settings = (settings(found) if callable(settings) else settings) or Settings()

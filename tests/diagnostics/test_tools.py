@@ -15,6 +15,10 @@ PROBLEMS = [
     tools.StaleGolden(name="linear-simple", state="stale"),
     tools.NoCommonProgram(first="fa3", second="pipelined"),
     tools.EditedText(path="mine.cu", what="the type of parameter 2", expected="long long", got="int"),
+    tools.RegistersTaken(name="S", by="P"),
+    tools.NothingToProbe(name="Q", known=("S", "P", "O")),
+    tools.NeedsProbeCall(names=("P", "S")),
+    tools.NoProbe(schedule="fa3"),
 ]
 
 

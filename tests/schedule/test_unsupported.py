@@ -35,7 +35,6 @@ def test_a_line(line):
     [
         ("stream j descending", "stream j descending split s in 8", "`split` of the streamed index"),
         ("over (b, g, r, i)", "over (b, g, r, i) with Qs", "`with` in a `grid` line"),
-        ("pack P[j]", "pack P[j]  probe P[j]", "`probe`"),
     ],
 )
 def test_a_clause_or_step(old, new, what):

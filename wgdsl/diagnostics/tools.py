@@ -117,7 +117,9 @@ class EditedText(Problem):
     """`what` stands in the edited text as `got`."""
 
     code: ClassVar[str] = "WG0905"
-    doc: ClassVar[str] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the emitted one: its entry
+    doc: ClassVar[
+        str
+    ] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the emitted one: its entry
 has the same name, parameters and threads, and its header comment, if it has one, names the same
 program, schedule and target.
 
@@ -142,3 +144,91 @@ works:
 
     def help(self) -> str:
         return "`wgdsl compile ... --emit cuda` with the same schedule and `--set` prints the text to start from"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistersTaken(Problem):
+    code: ClassVar[str] = "WG0906"
+    doc: ClassVar[
+        str
+    ] = """A probe shows what is in registers where it stands. `compute P[j]` works in the registers of the scores:
+after it they hold `P`, so `S` is probed before.
+
+fails:
+  await S[j]
+  compute P[j]
+  probe S[j]
+works:
+  await S[j]
+  probe S[j]
+  compute P[j]
+"""
+    name: str
+    by: str
+
+    def title(self) -> str:
+        return f"`{self.name}` is gone where this probe stands: its registers hold `{self.by}` by now"
+
+    def help(self) -> str:
+        return f"put the probe before the step that computes `{self.by}`, or probe `{self.by}`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingToProbe(Problem):
+    """`known`: what the schedule's roles compute or await inside their loops."""
+
+    code: ClassVar[str] = "WG0907"
+    doc: ClassVar[str] = """`wgdsl run --probe 'P[j]'` puts `probe P[j]` behind the step that computes or awaits P.
+
+fails:
+  wgdsl run attention.wg --probe 'Q[j]'
+works:
+  wgdsl run attention.wg --probe 'P[j]'
+"""
+    name: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"no step computes `{self.name}`, or awaits it as a product"
+
+    def help(self) -> str:
+        return _near(self.name, self.known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeedsProbeCall(Problem):
+    code: ClassVar[str] = "WG0908"
+    doc: ClassVar[str] = """A kernel whose schedule has a `probe` writes to arrays beside its results, which only
+`kernel.probe(...)` and `wgdsl run --probe-out FILE.npz` provide.
+
+fails:
+  kernel(Q=q, K=k, V=v)
+works:
+  tiles = kernel.probe(Q=q, K=k, V=v)
+"""
+    names: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"this kernel probes {', '.join(f'`{n}`' for n in self.names)}, and the call has no room for that"
+
+    def help(self) -> str:
+        return "call `kernel.probe(...)`, or take the `probe` steps out of the schedule"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoProbe(Problem):
+    code: ClassVar[str] = "WG0909"
+    doc: ClassVar[str] = """`kernel.probe(...)` gives what the `probe` steps of a schedule have written.
+
+fails:
+  for j { compute P[j] }
+works:
+  for j { compute P[j]  probe P[j] }
+"""
+    schedule: str
+
+    def title(self) -> str:
+        return f"schedule `{self.schedule}` has no `probe` step"
+
+    def help(self) -> str:
+        return "add one behind the step that makes the value: `probe P[j]`; or `wgdsl run --probe 'P[j]'`"

@@ -23,6 +23,8 @@ from ..foundation.source import Span
 from ..program.expr import Expr, Reg
 from ..program.poly import Poly
 
+PROBE = ".probe"  # ends the name of an array that a schedule's `probe` writes
+
 # Placed things.
 
 

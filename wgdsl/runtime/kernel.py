@@ -118,6 +118,16 @@ class Kernel:
         self.binaries  # noqa: B018
         return self
 
+    def probe(self, *args: Any, device: str = "gpu", **named: Any) -> dict[str, Any]:
+        """Run it, and give what the schedule's `probe` steps have seen: a NumPy array of f32 for each tile, by a key like
+        `P[b=0,g=0,r=0,i=0][j=2]`, numbers of tiles; NaN where the value has no element, or nothing was computed.
+
+        device: `gpu` or `sim`. Raises WgError (WG0909) for a schedule without a probe.
+        """
+        from .probing import probe
+
+        return probe(self, args, named, device)
+
     def with_cuda(self, text: str, path: str = "the edited text") -> Kernel:
         """The same kernel with an edited CUDA text in place of the emitted one, compiled. `path`: what messages call it.
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
-from ..roles.model import Kernel, Param, TensorMap
+from ..diagnostics.tools import NeedsProbeCall
+from ..roles.model import PROBE, Kernel, Param, TensorMap
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
 from .bind import LIMIT, Bound
@@ -64,6 +65,9 @@ def prepare(
         raise WgError(GridTooLarge(total=total, axes=axes))
     if not total:
         return Launch(None, 0, kernel.threads, module.shared, None, (), kernel.name)
+    unheld = tuple(t.removesuffix(PROBE) for t in (x.name for x in kernel.tensors) if t.endswith(PROBE) and t not in views)
+    if unheld:
+        raise WgError(NeedsProbeCall(names=unheld))
     make = _Arguments(kernel, views, bound)
     arguments = tuple(make.value(p) for p in kernel.params)
     pointers = (ctypes.c_void_p * len(arguments))(*(_address(a) for a in arguments))

@@ -91,7 +91,8 @@ def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], 
     graph = plan.graph
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
-    tensors = _tensors(plan, placement, every)
+    probed = tuple(t for s in synced for t in s.probes.tensors.values())
+    tensors = (*_tensors(plan, placement, every), *probed)
     return Kernel(
         name=f"{graph.name}_{plan.schedule.name}",
         program=graph.name,
@@ -106,7 +107,7 @@ def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], 
         values=tuple(v for s in synced for v in s.computer.values.values()),
         maps=tuple(p.map for p in placement.placed.values()),
         tensors=tensors,
-        params=_params(plan, placement, every),
+        params=_params(plan, placement, every, probed),
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
         named_barriers=(
@@ -178,11 +179,13 @@ def _tensors(plan: Plan, placement: Placement, every: list[Step]) -> tuple[Tenso
     return tuple(out)
 
 
-def _params(plan: Plan, placement: Placement, every: list[Step]) -> tuple[Param, ...]:
+def _params(plan: Plan, placement: Placement, every: list[Step], probed: tuple[TensorArg, ...]) -> tuple[Param, ...]:
     """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, flags."""
     dtypes: dict[str, DType] = {n.name: n.dtype for n in plan.graph.inputs} | {o.tensor: o.dtype for o in plan.graph.outputs}
     ranks = {n.name: len(n.shape) for n in plan.graph.inputs} | {o.tensor: len(o.shape) for o in plan.graph.outputs}
     out = [Param(kind="map", name=p.map.name, tensor=p.home.tensor) for p in placement.placed.values()]
+    dtypes |= {t.name: t.dtype for t in probed}
+    ranks |= {t.name: len(t.shape) for t in probed}
     for t in _direct(every):
         out.append(Param(kind="pointer", name=t, tensor=t, dtype=dtypes[t]))
         out += [Param(kind="stride", name=f"{t}.stride{a}", tensor=t, axis=a) for a in range(ranks[t])]

@@ -91,7 +91,7 @@ def step_offset(step: ast.Step, axis: str) -> int | None:
         return _agree(step, [offset_of(t, axis) for t in (step.target, step.left, step.right)])
     if isinstance(step, ast.RescaleStep | ast.FinishStep):
         return None
-    if isinstance(step, ast.ComputeStep | ast.PackStep) and isinstance(step.target, ast.Name):
+    if isinstance(step, ast.ComputeStep | ast.PackStep | ast.ProbeStep) and isinstance(step.target, ast.Name):
         raise WgError(TileNotNamed(span=step.target.span, target=step.target.id, axis=axis))
     return offset_of(step.target, axis)  # type: ignore[union-attr]
 

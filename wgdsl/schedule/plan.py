@@ -446,10 +446,6 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
             case _:
                 continue
         yield NotYetSupported(span=item.span, what=what, cure=cure)
-    bodies = (i.steps for i in schedule.items if isinstance(i, ast.RoleBody))
-    for step in (s for steps in bodies for s in steps_of(steps)):
-        if isinstance(step, ast.ProbeStep):
-            yield NotYetSupported(span=step.span, what="`probe`", cure="drop it")
 
 
 def constant(e: ast.Expr) -> object:

@@ -55,6 +55,7 @@ from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
 from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
+from .probe import Probes, probe
 from .products import Product, match_product
 from .registers import RegisterWriter
 
@@ -80,6 +81,7 @@ class RoleSync(RegisterWriter):
         self.cleared: set[str] = set()  # products of this turn whose operands are cleared
         self.current: Copy | None = None  # the copy that is being lowered, or was last
         self.taking: int | None = None  # the turn that is still to be taken
+        self.probes = Probes()
         self.collect()
 
     # What the role does, read off its list.
@@ -310,6 +312,10 @@ class RoleSync(RegisterWriter):
             self.finish(s)
         elif isinstance(s, ast.FillStep):
             self.fill(s, position)
+        elif isinstance(s, ast.ProbeStep):
+            if item.offset is None or position is None:
+                raise WgError(self.outside_loop(s, "a `probe`"))
+            self.emit(probe(self, self.probes, s, item.offset, position))
         else:
             words = " ".join(ast_text(s).partition("{")[0].split())
             raise WgError(NotYetSupported(span=s.span, what=f"`{words}` here"))
@@ -449,7 +455,7 @@ class RoleSync(RegisterWriter):
         self.emit(WaitGroup(pending=len(self.state.flight), values=values))
         for g in ended:
             node = self.products[g.product].node.name
-            if g.rel is not None and self.streamed.state(node) is None:
+            if g.rel is not None:
                 self.state.computed[node] = g.rel
             for ring, tile in g.reads:
                 self.read_done(ring, tile)

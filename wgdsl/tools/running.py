@@ -26,6 +26,7 @@ from ..settings import numbers
 from .judge import Verdict, judge
 from .watch import busy, watched
 
+SHOWN = 12  # tiles of a probe that are listed
 DEVICES = ("auto", "gpu", "sim", "reference")
 
 
@@ -120,6 +121,8 @@ class Request:
     cuda: Path | None
     output: Path | None
     timeout: float | None
+    probe_out: Path | None = None
+    probed: bool = False
 
 
 def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[str]) -> tuple[list[str], bool]:
@@ -136,6 +139,9 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
             kernel.build()
         if request.timeout is not None:
             return [], watched(arguments, request.timeout) == 0
+    if request.probed:
+        with guarded(journal):
+            return probed(kernel, numbers(request.dims), device, request.seed, request.probe_out), True
     with guarded(journal):
         done = run(
             kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats
@@ -144,6 +150,21 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
         arrays: dict[str, Any] = {n: portable(a) for n, a in {**done.inputs, **done.results}.items()}
         np.savez(request.output, **arrays)
     return [*summary(done), *gpu_notes(kernel, done)], done.right
+
+
+def probed(kernel: Kernel, dims: Mapping[str, int], device: str, seed: int, output: Path | None) -> list[str]:
+    """Run for what the schedule's probes see. Lines to print; all tiles go to `output`."""
+    inputs = _inputs(kernel, dims, seed)
+    with busy():
+        tiles = kernel.probe(**inputs, **_parameters(kernel, dims), device=device)
+    lines = [f"ran on {device}: {len(tiles)} tiles were looked at"]
+    lines += [f"  {key}: {_shape(a)}" for key, a in list(tiles.items())[:SHOWN]]
+    if output is not None:
+        arrays: dict[str, Any] = dict(tiles)
+        np.savez(output, **arrays)
+    elif len(tiles) > SHOWN:
+        lines.append(f"  ... and {len(tiles) - SHOWN} more: `--probe-out FILE.npz` keeps all")
+    return lines
 
 
 def _compiled(kernel: Kernel) -> str:
