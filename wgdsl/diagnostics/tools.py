@@ -119,9 +119,9 @@ class EditedText(Problem):
     code: ClassVar[str] = "WG0905"
     doc: ClassVar[
         str
-    ] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the emitted one: its entry
-has the same name, parameters and threads, and its header comment, if it has one, names the same
-program, schedule and target.
+    ] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the
+emitted one: its entry has the same name, parameters and threads, and its header comment, if it has one,
+names the same program, schedule and target.
 
 fails:
   wgdsl compile linear.wg --set T=bf16 --emit cuda -o mine.cu
@@ -151,8 +151,8 @@ class RegistersTaken(Problem):
     code: ClassVar[str] = "WG0906"
     doc: ClassVar[
         str
-    ] = """A probe shows what is in registers where it stands. `compute P[j]` works in the registers of the scores:
-after it they hold `P`, so `S` is probed before.
+    ] = """A probe shows what is in registers where it stands. `compute P[j]` works in the registers
+of the scores: after it they hold `P`, so `S` is probed before.
 
 fails:
   await S[j]

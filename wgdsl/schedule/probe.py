@@ -1,7 +1,7 @@
 """probe: a step that writes registers out, to be looked at.
 
 In: a `probe` of a role, the tile that it means, and what the role has in registers by then.  Out: a store to an array of the
-call's own, `P.probe`, which holds an element for each of the value's, of every tile: nothing is reused, so nothing is waited for.
+call's own, `P.probe`, which holds an element for each of the value's, of every tile: nothing is reused, nothing waited for.
 """
 
 from __future__ import annotations

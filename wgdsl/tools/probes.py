@@ -13,6 +13,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.tools import NothingToProbe
 from ..syntax import ast
 
+Kind = type[ast.ComputeStep] | type[ast.AwaitStep]
 _PROBE = re.compile(r"\s*([A-Za-z_]\w*(?:\.\w+)*)\s*(?:\[[^\]]*\])?\s*")
 
 
@@ -44,20 +45,28 @@ def _makes(made: str, name: str) -> bool:
     return name == made or name.startswith(f"{made}.")
 
 
-def _made(steps: tuple[ast.Step, ...], kind: type) -> Iterator[str]:
+def _made(steps: tuple[ast.Step, ...], kind: Kind) -> Iterator[str]:
     """The tile values that steps of a kind make."""
     for s in steps:
         if isinstance(s, ast.ForStep | ast.OnceStep | ast.TurnStep):
             yield from _made(s.body, kind)
-        elif isinstance(s, kind) and isinstance(s.target, ast.Index):
-            yield s.target.base.id
+        elif (target := _tile(s, kind)) is not None:
+            yield target.base.id
 
 
-def _inserted(steps: tuple[ast.Step, ...], kind: type, name: str) -> Iterator[ast.Step]:
+def _inserted(steps: tuple[ast.Step, ...], kind: Kind, name: str) -> Iterator[ast.Step]:
     for s in steps:
         if isinstance(s, ast.ForStep | ast.OnceStep | ast.TurnStep):
             yield replace(s, body=tuple(_inserted(s.body, kind, name)))
             continue
         yield s
-        if isinstance(s, kind) and isinstance(s.target, ast.Index) and _makes(s.target.base.id, name):
-            yield ast.ProbeStep(span=s.span, target=replace(s.target, base=replace(s.target.base, id=name)))
+        target = _tile(s, kind)
+        if target is not None and _makes(target.base.id, name):
+            yield ast.ProbeStep(span=s.span, target=replace(target, base=replace(target.base, id=name)))
+
+
+def _tile(s: ast.Step, kind: Kind) -> ast.Index | None:
+    """The tile that a step of the kind makes."""
+    if isinstance(s, ast.ComputeStep | ast.AwaitStep) and isinstance(s, kind) and isinstance(s.target, ast.Index):
+        return s.target
+    return None
