@@ -44,29 +44,28 @@ def update(
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="of a new golden")] = None,
 ) -> None:
     """Write what is emitted now: every golden of a file, or with `--set` and the like the one that they describe."""
-    from .tools.golden import NOT_RUN, PROVEN, adopted, rewrite, states
+    from .tools.golden import adopted, updated
     from .tools.manifest import folder_of
 
     new = set_ or schedule or program or dims or name
-    if new or (paths and any(p.is_file() and not folder_of(p).of(p) for p in paths)):
-        selected = [
-            adopted(p, settings=set_ or [], schedule=schedule, program=program, dims=dims or [], name=name) for p in paths or []
-        ]
-    else:
-        selected = _selected(paths)
-    broken = 0
+    if new and not paths:
+        raise typer.BadParameter("name the `.wg` file of the golden that `--set` and the like describe")
+    selected: list[tuple[Folder, tuple[Golden, ...]]] = []
+    for p in paths or []:
+        if p.is_file() and (new or not folder_of(p).of(p)):
+            made = adopted(p, settings=set_ or [], schedule=schedule, program=program, dims=dims or [], name=name)
+            selected.append(made)
+        else:
+            selected += _selected([p])
+    if not paths:
+        selected = _selected(None)
+    whole = True
     for folder, goldens in selected:
-        for s in states(folder, goldens):
-            if rewrite(folder, s):
-                typer.echo(f"wrote {s.path}")
-            elif s.error is not None:
-                broken += 1
-                typer.echo(f"{s.kind} {s.path}: left as it is\n{s.error}")
-        now = states(folder, goldens)
-        for s in (s for s in now if s.kind == NOT_RUN):
-            typer.echo(f"not yet proven on a GPU: {s.path}")
-        typer.echo(f"{sum(s.kind == PROVEN for s in now)} of {len(now)} proven; `wgdsl golden prove` runs the others")
-    if broken:
+        lines, complete = updated(folder, goldens)
+        whole &= complete
+        for line in lines:
+            typer.echo(line)
+    if not whole:
         raise typer.Exit(1)
 
 

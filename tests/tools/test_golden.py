@@ -99,6 +99,20 @@ def test_update_says_what_it_can_not_write(wgdsl, here):
     assert wgdsl("check")[0] == 1
 
 
+def test_a_golden_is_described_with_its_file(wgdsl):
+    code, _, err = wgdsl("update", "--set", "T=bf16")
+    assert code == 1 and "name the `.wg` file" in err
+
+
+def test_all_goldens_of_a_file_are_rewritten(wgdsl, here):
+    wgdsl("update", "linear.wg")
+    wgdsl("update", "linear.wg", "--set", "T=bf16")
+    Path("linear.wg").write_text(LINEAR.replace("gelu(", "relu("), "utf-8")
+    code, out, _ = wgdsl("update", ".")
+    assert code == 0 and out.count("wrote golden/linear-simple") == 2
+    assert wgdsl("check", "linear.wg")[1] == "2 of 2 as they are emitted now\n"
+
+
 def test_a_schedule_in_a_file_of_its_own(wgdsl, here):
     program, schedule = LINEAR.split("schedule simple")
     Path("linear.wg").write_text(program)

@@ -110,6 +110,21 @@ def unused(folder: Folder, record: Path | None = None) -> list[State]:
     ]
 
 
+def updated(folder: Folder, goldens: Iterable[Golden]) -> tuple[list[str], bool]:
+    """Write what is emitted today. Lines to print, and whether all could be written."""
+    goldens, lines, whole = tuple(goldens), [], True
+    for s in states(folder, goldens):
+        if rewrite(folder, s):
+            lines.append(f"wrote {s.path}")
+        elif s.error is not None:
+            whole = False
+            lines.append(f"{s.kind} {s.path}: left as it is\n{s.error}")
+    now = states(folder, goldens)
+    lines += [f"not yet proven on a GPU: {s.path}" for s in now if s.kind == NOT_RUN]
+    proven = sum(s.kind == PROVEN for s in now)
+    return [*lines, f"{proven} of {len(now)} proven; `wgdsl golden prove` runs the others"], whole
+
+
 def rewrite(folder: Folder, state: State) -> bool:
     """Write what is emitted today; whether that changed anything. A golden that can't be emitted stays as it is."""
     if state.kernel is None or state.current:
