@@ -65,6 +65,11 @@ def test_both_budgets_are_shown_and_one_change_mends_both():
     assert "98304  Qs: 3 x 1 x 32768" in text and "361560  in all, 129112 more than the 232448 of sm_90a" in text
 
 
+def test_a_smaller_change_hides_a_larger_one_of_its_kind():
+    found = nearest(SIMPLE.replace(" over Qs", "").replace("ring 2", "ring 3"))["WG0708"]
+    assert "`ring 2` for `Ks` and `Vs`" not in found
+
+
 def test_where_nothing_small_helps():
     """One warpgroup's accumulator alone is more than its registers."""
     text = SIMPLE.replace("i 128", "i 64").replace("2 warpgroups, registers 240", "1 warpgroup, registers 104")

@@ -27,10 +27,11 @@ TRIALS = 200  # of pairs of changes; one takes about ten milliseconds
 
 @dataclass(frozen=True)
 class Change:
-    """A changed schedule, and the change in its words."""
+    """A changed schedule, and the change in its words. `homes`: whose ring is changed."""
 
     text: str
     schedule: ast.Schedule
+    homes: frozenset[str] = frozenset()
 
 
 Knob = Iterator[Change]  # one number at its other values, the nearest first
@@ -41,9 +42,10 @@ def fitted(schedule: ast.Schedule, problems: Iterable[Problem], trial: Trial) ->
     problems = list(problems)
     if not problems or not all(isinstance(p, Budgeted) for p in problems):
         return problems
-    found = tuple(_first(knob, trial) for p in problems for knob in _knobs(schedule, p))
-    texts = dict.fromkeys(c.text for c in found if c is not None)
-    if not texts:
+    found = [c for p in problems for knob in _knobs(schedule, p) if (c := _first(knob, trial)) is not None]
+    smallest = [c for c in found if not any(o.homes and o.homes < c.homes for o in found)]
+    texts = dict.fromkeys(c.text for c in smallest)
+    if not texts and any(isinstance(p, SharedMemory | RegisterNeed) for p in problems):
         texts = dict.fromkeys(c.text for c in _pairs(schedule, problems, trial))
     return [replace(p, nearest=tuple(texts)) if isinstance(p, Budgeted) else p for p in problems]
 
@@ -139,7 +141,8 @@ def _rings(s: ast.Schedule) -> Iterator[Knob]:
 def _ring(homes: list[ast.HomeDecl], depth: int, s: ast.Schedule) -> Knob:
     names = " and ".join(f"`{d.name}`" for d in homes)
     for n in range(depth - 1, 0, -1):
-        yield Change(f"`ring {n}` for {names}", _with(s, *((d, replace(d, ring=_as(d.ring, n))) for d in homes)))
+        shorter = _with(s, *((d, replace(d, ring=_as(d.ring, n))) for d in homes))
+        yield Change(f"`ring {n}` for {names}", shorter, frozenset(d.name for d in homes))
 
 
 def _shared(s: ast.Schedule) -> Iterator[Knob]:
