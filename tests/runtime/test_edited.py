@@ -10,6 +10,7 @@ import wgdsl
 from tests.lowering import GEMM, PIPELINED
 from wgdsl import cli
 from wgdsl.runtime import cuda
+from wgdsl.runtime.edited import edited_texts
 
 SET = ["--set", "T=bf16", "--dims", "M=64,N=64,K=64"]
 
@@ -97,3 +98,15 @@ def test_on_a_gpu_it_is_checked(run, kernel):
     assert run(kernel.cuda)[0] == 0
     code, said = run(kernel.cuda.replace('"f"(b), "f"(a)', '"f"(a), "f"(b)'))  # columns change places in pairs
     assert code == 1 and "C: WRONG" in said
+
+
+def test_a_schedule_of_several_kernels_is_one_text_after_the_other(kernel):
+    (text,) = kernel.forms.texts.values()
+    texts = {name: text.replace("gemm_pipelined", name) for name in ("first", "second")}
+    entries = {name: name for name in texts}
+    joined = "// mine\n" + "\n".join(texts.values()).replace("int M, int N, int K", "int rows, int N, int K")
+    pieces = edited_texts(texts, entries, joined, "mine.cu")
+    assert list(pieces) == ["first", "second"] and all("int rows, int N" in p for p in pieces.values())
+    assert "first(" in pieces["first"] and "second(" not in pieces["first"]
+    with pytest.raises(wgdsl.WgError, match="the kernels, each under its header comment"):
+        edited_texts(texts, entries, texts["first"], "mine.cu")
