@@ -117,9 +117,7 @@ class EditedText(Problem):
     """`what` stands in the edited text as `got`."""
 
     code: ClassVar[str] = "WG0905"
-    doc: ClassVar[
-        str
-    ] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the
+    doc: ClassVar[str] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the
 emitted one: its entry has the same name, parameters and threads, and its header comment, if it has one,
 names the same program, schedule and target.
 
@@ -149,9 +147,7 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class RegistersTaken(Problem):
     code: ClassVar[str] = "WG0906"
-    doc: ClassVar[
-        str
-    ] = """A probe shows what is in registers where it stands. `compute P[j]` works in the registers
+    doc: ClassVar[str] = """A probe shows what is in registers where it stands. `compute P[j]` works in the registers
 of the scores: after it they hold `P`, so `S` is probed before.
 
 fails:
