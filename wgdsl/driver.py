@@ -189,7 +189,7 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
 
 def lowered_steps() -> dict[str, frozenset[str]]:
     """Target -> the steps of role programs that are emitted for it; every step has an entry for each target that has any."""
-    from .emit.kernel import LOWERINGS
+    from .emit import LOWERINGS
 
     targets = {target for _, target in LOWERINGS}
     return {t: frozenset(step.__name__ for step, target in LOWERINGS if target == t) for t in sorted(targets)}

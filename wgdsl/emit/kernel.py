@@ -9,7 +9,7 @@ from ..targets.sm_90a import SM_90A
 from ..targets.tma import TMA
 from . import compute, control, copies, products, stores, sync  # noqa: F401  (they register their lowerings)
 from .context import KernelContext, RoleContext, stride_key
-from .lowering import LOWERINGS, require_lowerings
+from .lowering import require_lowerings
 from .writer import Writer
 
 
