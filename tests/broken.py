@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -39,7 +40,8 @@ def right(schedule: str) -> RoleProgram:
 
 
 def text(program: RoleProgram) -> str:
-    return roles_text(program, lines=False)
+    """The steps, without the remarks on them."""
+    return re.sub(r'  "[^"]*"$', "", roles_text(program, lines=False), flags=re.MULTILINE)
 
 
 def none(s: Step) -> Step:

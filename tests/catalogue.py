@@ -13,6 +13,7 @@ from textwrap import dedent
 
 from tests import broken
 from tests.lowering import ATTENTION, FA3, GEMM, PIPELINED, SIMPLE
+from wgdsl import driver
 from wgdsl.analyse.analyse import analyse
 from wgdsl.diagnostics.model import Problem, WgError
 from wgdsl.foundation.source import Source
@@ -25,7 +26,8 @@ from wgdsl.verify import check
 PROGRAMS = {"attention": ATTENTION, "gemm": GEMM}
 SCHEDULES = {"simple": SIMPLE, "fa3": FA3, "pipelined": PIPELINED}
 DIMS = {"attention": {"D": 128, "E": 128}, "gemm": {}}
-LAST = {"01": "parse", "02": "analyse", "03": "stream", "04": "lower", "07": "verify"}  # the pass that raises WG01xx, ...
+# The pass that raises WG01xx, ...
+LAST = {"01": "parse", "02": "analyse", "03": "stream", "04": "lower", "07": "verify", "09": "resolve"}
 
 
 def examples(problem: type[Problem]) -> tuple[str, str]:
@@ -70,6 +72,10 @@ def said(program: str, schedule: str, last: str, example: str, dims: dict | None
 
 
 def compiled(program: str, schedule: str, last: str, *, options=None, types=None, dims=None) -> None:
+    if last == "resolve":
+        settings = driver.Settings(options=options or {}, types=types or {}, dims=dims or {})
+        driver.tuning(program, settings=lambda found: settings)
+        return
     found = parse(Source("program.wg", program))
     if last == "parse":
         return

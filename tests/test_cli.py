@@ -139,7 +139,7 @@ def test_print_after(wgdsl):
     [
         (["compile", "none.wg"], "WG0101"),
         (["compile", str(Path(GEMM).parent)], "WG0101"),
-        (["compile", GEMM, "--set", "Z=1"], "the program has no option, dim or type `Z`"),
+        (["compile", GEMM, "--set", "Z=1"], "program and schedule have no option, dim or type `Z`"),
         (["compile", GEMM, "--set", "T=f64"], "expected `f16` or `bf16`"),
         (["compile", GEMM, "--set", "M=x"], "which isn't a whole number"),
         (["compile", GEMM, "--set", "layout"], "isn't of the form NAME=VALUE"),
@@ -260,8 +260,8 @@ def test_a_defect_leaves_a_bundle(wgdsl, monkeypatch, tmp_path):
     (bundle,) = (tmp_path / "crash").iterdir()
     assert str(bundle) in err
     names = {p.name for p in bundle.iterdir()}
-    assert {"source0.wg", "source1.wg", "traceback.txt", "facts.json", "1-analyse.txt", "2-canonicalise.txt"} <= names
-    assert "contract Acc" in (bundle / "2-canonicalise.txt").read_text()
+    assert {"source0.wg", "source1.wg", "traceback.txt", "facts.json", "1-analyse.txt", "2-resolve.txt"} <= names
+    assert "contract Acc" in (bundle / "3-canonicalise.txt").read_text()
     assert '"lark"' in (bundle / "facts.json").read_text()
 
 

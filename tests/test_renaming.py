@@ -38,14 +38,19 @@ def renamed(text: str, seed: int) -> tuple[str, dict[str, str]]:
     for k, word in zip(rng.sample(range(len(names)), len(keywords)), keywords, strict=True):
         fresh[k] = word
     table = dict(zip(names, fresh, strict=True))
+    return put_in(text, table), table
+
+
+def put_in(text: str, table: dict[str, str]) -> str:
+    """The text with other names."""
     plain = re.sub(r"#.*", "", text)
-    return re.sub(r"(?<![.\w])[A-Za-z_]\w*", lambda m: table.get(m.group(), m.group()), plain), table
+    return re.sub(r"(?<![.\w])[A-Za-z_]\w*", lambda m: table.get(m.group(), m.group()), plain)
 
 
 def tokens(cuda: str) -> list[str]:
-    """The kernel's tokens; the PTX wrappers before it are a scope of their own."""
+    """The kernel's tokens; the PTX wrappers before it are a scope of their own, and `ptx::prefetch` is one token."""
     code = re.sub(r"//.*|#line.*", "", cuda.partition('extern "C"')[2])
-    return re.findall(r"[A-Za-z_]\w*|\d[\w.]*|\S", code)
+    return re.findall(r"(?:[A-Za-z_]\w*::)*[A-Za-z_]\w*|\d[\w.]*|\S", code)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -53,10 +58,13 @@ def tokens(cuda: str) -> list[str]:
 def test_same_text_up_to_names(case, seed):
     program, schedule, dims, options = CASES[case]
     plain = re.sub(r"#.*", "", program + schedule.replace("wg 1", ""))
-    text, table = renamed(plain, seed)
+    same_up_to_names(plain, *renamed(plain, seed), dims, options)
+
+
+def same_up_to_names(plain: str, text: str, table: dict[str, str], dims: dict, options: dict) -> None:
     before = compile(plain, dims=dims, options=options, build=False).cuda
-    new_dims = {table[k]: v for k, v in dims.items()}
-    new_options = {table[k]: v for k, v in options.items()}
+    new_dims = {table.get(k, k): v for k, v in dims.items()}
+    new_options = {table.get(k, k): v for k, v in options.items()}
     after = compile(text, dims=new_dims, options=new_options, build=False).cuda
     assert before.partition("extern")[0].partition("namespace")[2] == after.partition("extern")[0].partition("namespace")[2]
     one, two = tokens(before), tokens(after)
@@ -67,3 +75,17 @@ def test_same_text_up_to_names(case, seed):
         assert there.setdefault(a, b) == b and back.setdefault(b, a) == a, f"{a} became {there[a]} and {b}"
         if not re.match(r"[A-Za-z_]", a):
             assert a == b
+
+
+def test_names_that_the_emitted_text_has_itself():
+    """The emitter's own identifiers, all of them in turn, as names of the user: none shadows another."""
+    program, schedule, dims, options = CASES["gemm"]
+    plain = re.sub(r"#.*", "", program + schedule.replace("wg 1", ""))
+    names = [n for n in names_of(plain) if n not in options and n not in ("gemm", "pipelined", "nk", "kn", "layout")]
+    cuda = compile(plain, options=options, build=False).cuda
+    words = dict.fromkeys(w.rpartition("::")[2] for w in tokens(cuda) if re.match(r"[A-Za-z_]", w))
+    own = [w for w in words if w not in RESERVED.split() and w not in names_of(plain)]
+    assert len(own) > 50
+    for at in range(0, len(own), len(names)):
+        table = dict(zip(names, own[at : at + len(names)], strict=False))
+        same_up_to_names(plain, put_in(plain, table), table, dims, options)

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from tests.shipped import KERNELS, ROOT, Shipped
-from wgdsl import sources
-from wgdsl.driver import compile
+from wgdsl import reading
+from wgdsl.driver import Settings, prepare
 
 BAR = 0.3
 
@@ -18,15 +18,10 @@ BAR = 0.3
 @pytest.mark.parametrize("shipped", {(k.program, k.schedule): k for k in KERNELS}.values(), ids=lambda k: k.name)
 def test_text_to_cuda(shipped: Shipped):
     def once() -> float:
-        sources._parsed.cache_clear()
+        reading._parsed.cache_clear()
         start = time.perf_counter()
-        kernel = compile(
-            ROOT / shipped.program,
-            schedule=shipped.schedule,
-            dims=dict(shipped.dims),
-            options=dict(shipped.options),
-            build=False,
-        )
+        settings = Settings(dims=dict(shipped.dims), options=dict(shipped.options))
+        kernel, _ = prepare(ROOT / shipped.program, schedule=shipped.schedule, settings=settings)
         assert kernel.cuda
         return time.perf_counter() - start
 

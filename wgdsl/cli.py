@@ -23,9 +23,7 @@ SEVERAL = ("--set", "--dims")  # options that take every NAME=VALUE after them
 
 File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
 Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type of the program")
-]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type")]
 Program = Annotated[str | None, typer.Option("--program", metavar="NAME", help="which, if the file holds several")]
 Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the first there is")]
 Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="sm_90a, or auto")]
@@ -160,6 +158,19 @@ def run(
 
 
 @app.command()
+def tune(
+    file: File,
+    set_: Set = None,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+) -> None:
+    """List what the `tune` blocks of a schedule leave open, and how many combinations there are."""
+    from .tools.tuning import space_text
+
+    typer.echo(space_text(file, set_ or [], program, schedule, target), nl=False)
+
+
 def diff(
     words: Annotated[list[str], typer.Argument(metavar="[FILE] A B", help="FILE: the program's; A, B: names or `.wg` files")],
     set_: Set = None,
@@ -217,7 +228,7 @@ def _prepared(
         program=program,
         schedule=schedule,
         target=target,
-        settings=lambda found: sort_settings(found.program, set_ or []),
+        settings=lambda found: sort_settings(found, set_ or []),
         edit=lambda s: with_probes(s, probe or []),
     )
     print_forms(journal, print_after or [])

@@ -18,8 +18,11 @@ from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
 from .fitting import fitted
 from .foundation.source import Source
+from .resolve.settle import share_out
+from .resolve.tuning import Choice
+from .runtime import lowered
 from .runtime.kernel import Forms, Kernel
-from .sources import Found, find
+from .sources import Found, find, is_text
 from .syntax import ast
 from .targets.choice import resolve
 
@@ -57,6 +60,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     """The passes, in order. Raises WgError for what the user has to mend."""
     from .analyse.analyse import analyse
     from .emit import emit_program, entry_name
+    from .resolve.resolve import resolve as resolve_schedule
     from .schedule.lower import lower as lower_schedule
     from .schedule.lower import stream_axis
     from .transform.canonicalise import canonicalise
@@ -65,11 +69,14 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
 
     step = journal.step
     axis, axis_span = stream_axis(found.schedule)  # before all else: a schedule for nothing shouldn't wait for the program
-    graph = step("analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    options, own = share_out(found.program, found.schedule, settings.options)
+    graph = step("analyse", analyse, found.program, options=options, types=settings.types, dims=settings.dims)
+    # The numbers of a schedule may name what the analysis has settled: options and fixed dims.
+    schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
     canonical = step("canonicalise", canonicalise, graph)
     streamed = step("stream", stream, canonical, axis, axis_span)
-    roles = step("lower", lower_schedule, streamed, found.schedule)
+    roles = step("lower", lower_schedule, streamed, schedule)
     # Nothing is emitted or simulated that the verifier hasn't accepted.
     checked = step("verify", check, roles)
     texts = step("emit", emit_program, checked.program)
@@ -83,6 +90,27 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         seconds=journal.seconds,
         choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
     )
+
+
+def tuning(
+    given: str | Path,
+    *,
+    program: str | None = None,
+    schedule: str | Path | None = None,
+    target: str | None = None,
+    settings: Callable[[Found], Settings],
+) -> tuple[Found, tuple[Choice, ...]]:
+    """What the `tune` blocks of a schedule leave open. Raises WgError for names and values that can't be."""
+    from .analyse.analyse import analyse
+    from .resolve.resolve import resolve as resolve_schedule
+
+    journal = Journal()
+    with guarded(journal):
+        found = find(given, program=program, schedule=schedule, target=resolve(target))
+        journal.sources, journal.settings = list(found.sources), settings(found)
+        options, own = share_out(found.program, found.schedule, journal.settings.options)
+        graph = analyse(found.program, options=options, types=journal.settings.types, dims=journal.settings.dims)
+        return found, resolve_schedule(found.schedule, found.program, graph, own)[1]
 
 
 def _backends(graph: Any, checked: Any) -> dict[str, Any]:
@@ -126,7 +154,7 @@ def prepare(
             forms = lower(found, journal.settings, journal)
         except WgError as e:
             if not any(isinstance(p, UNFIXED) for p in e.problems):
-                raise WgError(fitted(found.schedule, e.problems, lambda s: _lowers(journal, s))) from e
+                raise WgError(proposing(journal, e)) from e
             raise WgError(mended(found, journal.settings, e)) from e
         return Kernel(forms), journal
 
@@ -156,6 +184,14 @@ def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
     return [*failed.problems, *beside]
 
 
+def proposing(journal: Journal, failed: WgError) -> list[Problem]:
+    """The problems; those of placement with the nearest schedules that fit, which are tried on the forms of the journal."""
+    if "stream" not in journal.forms:
+        return list(failed.problems)
+    schedule, _ = journal.forms["resolve"]  # its numbers are literals
+    return fitted(schedule, failed.problems, lambda s: _lowers(journal, s))
+
+
 def _lowers(journal: Journal, schedule: ast.Schedule) -> bool:
     """Whether another schedule along the same axis can be lowered, and passes the checks."""
     from .schedule.lower import lower as lower_schedule
@@ -182,7 +218,8 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
 
     if not all(isinstance(p, UNFIXED) for p in failed.problems):
         return []
-    graph = analyse(found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    options, _ = share_out(found.program, found.schedule, settings.options)
+    graph = analyse(found.program, options=options, types=settings.types, dims=settings.dims)
     indices = [p.index for p in failed.problems if isinstance(p, AxisNotCovered | ExtentNotFixed)]
     return sorted({s for i in indices if i in graph.extents for s in graph.extents[i].symbols()})
 
@@ -223,12 +260,30 @@ def compile(
 
     Raises WgError for mistakes in the texts or in these arguments, EnvironmentFault without NVRTC.
     """
-    settings = Settings(options=options or {}, types=types or {}, dims=dims or {})
-    kernel, journal = prepare(given, program=program, schedule=schedule, target=target, settings=settings)
+    settings = Settings(options=dict(options or {}), types=dict(types or {}), dims=dict(dims or {}))
+
+    def made() -> tuple[Forms, Journal]:
+        kernel, journal = prepare(given, program=program, schedule=schedule, target=target, settings=settings)
+        return replace(kernel.forms, backends={}), journal  # these two can be pickled
+
+    with guarded(Journal()):
+        asked = _request(given, schedule, (program, resolve(target), settings))
+    forms, journal = lowered.remembered(asked, made, lambda kept: (s.text for s in kept[1].sources))
+    kernel = Kernel(replace(forms, backends=_backends(forms.graph, journal.forms["verify"])))
     if build:
         with guarded(journal):
             kernel.build()
     return kernel
+
+
+def _request(given: str | Path, schedule: str | Path | None, others: tuple[Any, ...]) -> lowered.Request | None:
+    """What tells one compilation from another."""
+    texts = [str(x) for x in (given, schedule) if is_text(x)]
+    files = [] if is_text(given) else [Path(given)]
+    if schedule is not None and not is_text(schedule) and str(schedule).endswith(".wg"):
+        files.append(Path(schedule))
+    words = [repr((others, str(given), str(schedule), Path.cwd() if files else ""))]
+    return lowered.request(words, texts, files, None if is_text(given) else Path(given).parent)
 
 
 @contextmanager

@@ -56,9 +56,17 @@ def _cuda(form: Any) -> str:
     return "\n".join(form.values())
 
 
+def _schedule(form: Any) -> str:
+    from .syntax.printer import show
+
+    schedule, _ = form
+    return show(schedule) + "\n"
+
+
 _TEXTS: dict[str, Callable[[Any], str]] = {
     "parse": _parse,
     "analyse": _graph,
+    "resolve": _schedule,
     "canonicalise": _graph,
     "stream": _stream,
     "lower": _roles,

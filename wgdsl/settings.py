@@ -1,6 +1,6 @@
-"""`NAME=VALUE` texts of the command line, told apart by the program: options, dims and types.
+"""`NAME=VALUE` texts of the command line, told apart by program and schedule: options, dims and types.
 
-In: texts and the program's AST.  Out: `Settings`.
+In: texts, and the program and schedule found.  Out: `Settings`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from typing import Any
 from .diagnostics.model import WgError
 from .diagnostics.runtime import UnknownSetting
 from .driver import Settings
+from .resolve.settle import option_decls
+from .sources import Found
 from .syntax import ast
 
 
-def sort_settings(program: ast.Program, texts: Iterable[str]) -> Settings:
-    """Settings for a program; an option's value stays a text. Raises WgError (WG0654) for names that it doesn't have."""
+def sort_settings(found: Found, texts: Iterable[str]) -> Settings:
+    """Settings; an option's value stays a text. Raises WgError (WG0654) for names that program and schedule don't have."""
+    program = found.program
     options = {d.name for d in program.items if isinstance(d, ast.OptionDecl)}
+    options |= {d.name for d in option_decls(found.schedule.items)}
     types = {d.name for d in program.items if isinstance(d, ast.TypeDecl)}
     dims = {name for d in program.items if isinstance(d, ast.DimsDecl) for name, _ in d.entries}
     out: dict[str, dict[str, Any]] = {"options": {}, "types": {}, "dims": {}}

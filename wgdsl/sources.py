@@ -1,27 +1,45 @@
 """From what the caller names to one program and one schedule.
 
 In: a path or a text, the name of a program, and a schedule (a name, a path or a text).  Out: `Found`.
-A schedule's name is looked up in the program's own file, then in the `.wg` files beside it, then among the shipped ones:
-the first of these places that has one decides.
+A schedule's name is looked up in the program's own file and what it imports, then in the `.wg` files beside it, then among
+the shipped ones: the first of these places that has one decides. The schedule that another extends is looked up in the same
+way, from the file of the line that says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from .diagnostics.hints import nearest
 from .diagnostics.model import WgError
+from .diagnostics.resolve import AmbiguousBase, BadRenaming, BaseCycle, UnknownBase
 from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule
-from .foundation.resources import resource, schedule_files
-from .foundation.source import Source
+from .foundation.resources import schedule_files
+from .foundation.source import Source, Span
+from .reading import TEXT_PATH, Unit, display_path, is_text, read_unit
+from .resolve.extend import extend
+from .resolve.names import program_words
 from .syntax import ast
 
-TEXT_PATH = "<text>"
-Row = tuple[ast.Schedule, Source]
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A schedule as it is written, and the file that it stands in."""
+
+    schedule: ast.Schedule
+    unit: Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """A schedule with all that it extends, every source that it comes from, and the renamings of its own first line."""
+
+    schedule: ast.Schedule
+    sources: tuple[Source, ...]
+    renames: tuple[ast.Renaming, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,49 +51,6 @@ class Found:
     sources: tuple[Source, ...]
 
 
-def is_text(given: object) -> bool:
-    """Whether this is `.wg` text rather than the path of a file."""
-    return isinstance(given, str) and ("\n" in given or "{" in given)
-
-
-def load(given: str | Path) -> Source:
-    """The source of a path or a text. Raises WgError for what can't be read."""
-    if is_text(given):
-        return Source(TEXT_PATH, str(given).removeprefix("\ufeff"))
-    return _load_file(Path(given))
-
-
-def _load_file(path: Path) -> Source:
-    from .syntax.parser import read
-
-    return Source(display_path(path), read(path).text)
-
-
-def display_path(path: Path) -> str:
-    """The path that messages and `#line` show: shipped files by their place in the project, others as they were given."""
-    whole = path.resolve()
-    for kind in ("schedules", "examples"):
-        try:
-            root = resource(kind).resolve()
-        except FileNotFoundError:
-            continue
-        if whole.is_relative_to(root):
-            return whole.relative_to(root.parent).as_posix()
-    return str(path)
-
-
-def parse_source(source: Source) -> ast.File:
-    """The AST of a source."""
-    return _parsed(source.path, source.text)
-
-
-@lru_cache(maxsize=64)
-def _parsed(path: str, text: str) -> ast.File:
-    from .syntax.parser import parse
-
-    return parse(Source(path, text))
-
-
 def find(
     given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, target: str | None = None
 ) -> Found:
@@ -83,84 +58,186 @@ def find(
 
     target: the architecture the schedule must be for; without it any.
     """
-    source = load(given)
-    file = parse_source(source)
-    chosen = find_program(file, program, source.path)
-    beside = None if is_text(given) else Path(given).parent
-    plan, where = find_schedule(chosen.name, schedule, source, beside, target)
-    return Found(program=chosen, schedule=plan, sources=tuple(dict.fromkeys((source, where))))
+    unit = read_unit(given)
+    chosen = find_program(unit, program)
+    plan = find_schedule(chosen.name, schedule, unit, target)
+    known = program_words(chosen)
+    unknown = [r for r in plan.renames if r.new not in known]
+    if unknown:
+        base = plan.schedule.name
+        raise WgError(BadRenaming(span=r.span, name=r.new, base=base, program=chosen.name, known=known) for r in unknown)
+    return Found(program=chosen, schedule=plan.schedule, sources=tuple(dict.fromkeys((*unit.sources, *plan.sources))))
 
 
-def find_program(file: ast.File, name: str | None, path: str) -> ast.Program:
+def find_program(unit: Unit, name: str | None) -> ast.Program:
     """The program of that name; without a name the only one."""
-    known = tuple(p.name for p in file.programs)
+    known = tuple(p.name for p in unit.programs)
     if name is None and len(known) == 1:
-        return file.programs[0]
-    for p in file.programs:
+        return unit.programs[0]
+    for p in unit.programs:
         if p.name == name:
             return p
-    raise WgError(UnknownProgram(name=name or "", known=known, path=path))
+    raise WgError(UnknownProgram(name=name or "", known=known, path=unit.source.path))
 
 
-def find_schedule(
-    program: str, wanted: str | Path | None, own: Source, beside: Path | None = None, target: str | None = None
-) -> tuple[ast.Schedule, Source]:
+def find_schedule(program: str, wanted: str | Path | None, own: Unit, target: str | None = None) -> Whole:
     """The schedule for a program: named, from a file, from a text, or the first one there is.
 
-    Raises WgError (WG0651, WG0652, WG0658) if there is none, none for the target, or several of one name in one place.
+    Raises WgError (WG0651, WG0652, WG0658) if there is none, none for the target, or several of one name in one place; and
+    what is wrong with what it extends (WG09xx).
     """
     if wanted is not None and (is_text(wanted) or str(wanted).endswith(".wg")):
-        source = load(wanted)
-        places = [[(s, source) for s in parse_source(source).schedules if s.program == program]]
+        places = [_for_program(_all_rows(read_unit(wanted)), program, None, strict=True)]
     else:
-        places = [
-            [(s, source) for s, source in place if wanted is None or s.name == wanted]
-            for place in schedules_for(program, own, beside)
-        ]
+        places = list(schedules_for(program, own, None if wanted is None else str(wanted)))
     for place in places:
-        fit = [row for row in place if target is None or row[0].target == target]
+        fit = [whole for whole in place if target is None or whole.schedule.target == target]
         if fit:
             return _only(fit, program)
-    others = [s for place in places for s, _ in place]
+    others = [whole.schedule for place in places for whole in place]
     if others:
         raise WgError(TargetMismatch(span=others[0].span, target=str(target), schedule=others[0].name, needs=others[0].target))
-    known = tuple(dict.fromkeys(s.name for place in schedules_for(program, own, beside) for s, _ in place))
+    known = tuple(dict.fromkeys(w.schedule.name for place in schedules_for(program, own) for w in place))
     unknown = UnknownSchedule(name=TEXT_PATH if is_text(wanted) else str(wanted or ""), program=program, known=known)
-    raise WgError([unknown, *misnamed(parse_source(own))])
+    raise WgError([unknown, *misnamed(own)])
 
 
-def _only(rows: list[Row], program: str) -> Row:
-    """The first row, if its name is the only one of its kind there."""
-    first, source = rows[0]
-    same = [(s, where) for s, where in rows if (s.name, s.target) == (first.name, first.target)]
+def _only(place: list[Whole], program: str) -> Whole:
+    """The first one, if its name is the only one of its kind there."""
+    first = place[0].schedule
+    same = [w.schedule.span for w in place if (w.schedule.name, w.schedule.target) == (first.name, first.target)]
     if len(same) > 1:
-        paths = tuple(dict.fromkeys(where.path for _, where in same))
-        raise WgError(AmbiguousSchedule(span=same[1][0].span, first=first.span, name=first.name, program=program, paths=paths))
-    return first, source
+        paths = tuple(dict.fromkeys(span.source.path for span in same if span))
+        raise WgError(AmbiguousSchedule(span=same[1], first=first.span, name=first.name, program=program, paths=paths))
+    return place[0]
 
 
-def misnamed(file: ast.File) -> list[UnknownProgram]:
+def misnamed(unit: Unit) -> list[UnknownProgram]:
     """The schedules of a file that are for no program of it, but for one with nearly that name."""
-    known = tuple(p.name for p in file.programs)
+    known = tuple(p.name for p in unit.programs)
     return [
         UnknownProgram(span=s.span, name=s.program, known=known)
-        for s in file.schedules
-        if s.program not in known and nearest(s.program, known)
+        for s in unit.own.schedules
+        if s.program and s.program not in known and nearest(s.program, known)
     ]
 
 
-def schedules_for(program: str, own: Source, beside: Path | None = None) -> Iterator[list[Row]]:
-    """Every schedule for a program, a list for each place in the order in which they are looked up: the program's own file,
-    the files beside it, the shipped ones. Only files that mention the program are parsed."""
-    mention = re.compile(rf"\bschedule\s+\w+\s+for\s+{re.escape(program)}\b")
-    near, shipped = _files(own, beside)
-    for sources in ([own], map(load, near), map(load, shipped)):
-        read = [source for source in sources if mention.search(source.text)]
-        yield [(s, source) for source in read for s in parse_source(source).schedules if s.program == program]
+def schedules_for(program: str, own: Unit, name: str | None = None) -> Iterator[list[Whole]]:
+    """Every schedule for a program, of that name if one is given: a list for each place, in the order of the places."""
+    mention = re.compile(rf"\bschedule\s+\w+\s+(?:for\s+{re.escape(program)}\b|extends\b)")
+    for at, place in enumerate(_places(own, mention)):
+        yield _for_program(place(), program, name, strict=at == 0 or name is not None)
 
 
-def _files(own: Source, beside: Path | None) -> tuple[list[Path], list[Path]]:
-    """The files beside the program's, and the shipped ones; each file in one of them, the program's own in neither."""
+def own_schedules(program: str, unit: Unit) -> list[str]:
+    """The names of the schedules for a program that stand in the file itself."""
+    rows = [Row(schedule=s, unit=unit) for s in unit.own.schedules]
+    return list(dict.fromkeys(w.schedule.name for w in _for_program(rows, program, None, strict=True)))
+
+
+def _for_program(rows: list[Row], program: str, name: str | None, *, strict: bool) -> list[Whole]:
+    """Those of the rows that are for the program, whole. One that leaves its program to a base that can't be found counts
+    for none, unless `strict`."""
+    out = []
+    for row in rows:
+        s = row.schedule
+        if s.program not in ("", program) or (name is not None and s.name != name):
+            continue
+        try:
+            found = whole(row)
+        except WgError:
+            if strict or s.program:
+                raise
+            continue
+        if found.schedule.program == program:
+            out.append(found)
+    return out
+
+
+# The places in which a schedule is looked up, from the file that asks for it.
+
+
+def _places(unit: Unit, mention: re.Pattern[str]) -> Iterator[Callable[[], list[Row]]]:
+    """The rows of each place, read when they are asked for. Only files that mention what is looked for are parsed."""
+    near, shipped = _files(unit)
+    yield lambda: _all_rows(unit)
+    yield lambda: _rows_of(near, mention)
+    yield lambda: _rows_of(shipped, mention)
+
+
+def _all_rows(unit: Unit) -> list[Row]:
+    return [Row(schedule=s, unit=u) for u in unit.units for s in u.own.schedules]
+
+
+def _rows_of(paths: list[Path], mention: re.Pattern[str]) -> list[Row]:
+    """The schedules that stand in the files themselves."""
+    units = [read_unit(p) for p in paths if mention.search(_text(p))]
+    return [Row(schedule=s, unit=u) for u in units for s in u.own.schedules]
+
+
+def _text(path: Path) -> str:
+    from .reading import load
+
+    return load(path).text
+
+
+def _files(unit: Unit) -> tuple[list[Path], list[Path]]:
+    """The files beside this one, and the shipped ones; each file in one of them, those already read in neither."""
+    beside = unit.beside
     near = sorted(beside.glob("*.wg")) if beside is not None and beside.is_dir() else []
-    seen = {display_path(p) for p in near} | {own.path}
-    return [p for p in near if display_path(p) != own.path], [p for p in schedule_files() if display_path(p) not in seen]
+    read = {u.source.path for u in unit.units}
+    seen = {display_path(p) for p in near} | read
+    return [p for p in near if display_path(p) not in read], [p for p in schedule_files() if display_path(p) not in seen]
+
+
+# What a schedule extends.
+
+
+def whole(row: Row, inside: tuple[ast.Schedule, ...] = ()) -> Whole:
+    """The schedule with all that it extends. `inside`: the schedules whose `extends` led here, outermost first."""
+    s = row.schedule
+    if s.extends is None:
+        return Whole(schedule=s, sources=row.unit.sources)
+    if any(s.span == other.span for other in inside):
+        names = [other.name for other in inside]
+        chain = (*names[names.index(s.name) :], s.name)
+        raise WgError(BaseCycle(span=inside[-1].span, chain=chain))
+    base = _base(row, (*inside, s))
+    sources = tuple(dict.fromkeys((*row.unit.sources, *base.sources)))
+    return Whole(schedule=extend(s, base.schedule), sources=sources, renames=s.renames)
+
+
+def _base(row: Row, inside: tuple[ast.Schedule, ...]) -> Whole:
+    """The schedule that a row extends, from the first place that has one of that name."""
+    s = row.schedule
+    name = s.extends or ""
+    mention = re.compile(rf"\bschedule\s+{re.escape(name)}\b")
+    for place in _places(row.unit, mention):
+        found = [r for r in place() if r.schedule.name == name and r.schedule.span != s.span]
+        if found:
+            return _chosen_base(s, found, inside)
+    if name == s.name:
+        raise WgError(BaseCycle(span=s.span, chain=(name, name)))
+    known = tuple(dict.fromkeys(r.schedule.name for p in _places(row.unit, re.compile(r"\bschedule\b")) for r in p()))
+    raise WgError(UnknownBase(span=s.span, name=name, known=tuple(k for k in known if k != s.name)))
+
+
+def _chosen_base(s: ast.Schedule, rows: list[Row], inside: tuple[ast.Schedule, ...]) -> Whole:
+    """The only one; of several the one for the program and the target that the schedule names."""
+    if len(rows) == 1:
+        return whole(rows[0], inside)
+    found = [whole(r, inside) for r in rows]
+    for fits in (_of_program, _of_target):
+        found = [w for w in found if fits(s, w.schedule)] or found
+    if len(found) > 1:
+        spans: tuple[Span, ...] = tuple(w.schedule.span for w in found if w.schedule.span)
+        raise WgError(AmbiguousBase(span=s.span, name=s.extends or "", places=spans))
+    return found[0]
+
+
+def _of_program(s: ast.Schedule, base: ast.Schedule) -> bool:
+    return base.program == s.program
+
+
+def _of_target(s: ast.Schedule, base: ast.Schedule) -> bool:
+    return base.target == s.target

@@ -8,11 +8,14 @@ from __future__ import annotations
 import pytest
 
 from tests.catalogue import both
-from wgdsl.diagnostics import schedule, sim, transform, verify
+from wgdsl.diagnostics import resolve, schedule, sim, transform, verify
 from wgdsl.diagnostics.catalogue import problems_of
 
-WITHOUT = (sim.Endless,)  # two million steps take long; tests/sim/test_faults.py sets a lower limit
-PROBLEMS = [c for module in (transform, schedule, verify, sim) for c in problems_of(module) if c not in WITHOUT]
+WITHOUT = (
+    sim.Endless,  # two million steps take long; tests/sim/test_faults.py sets a lower limit
+    resolve.ImportCycle,  # takes two files; tests/test_reading.py has them
+)
+PROBLEMS = [c for module in (transform, schedule, verify, sim, resolve) for c in problems_of(module) if c not in WITHOUT]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda c: c.code)

@@ -33,6 +33,7 @@ PROBLEMS = [
     runtime.StrideRule(name="B", axis=0, nbytes=2370),
     runtime.BaseRule(name="Q", off=2),
     runtime.OverlappingOutput(name="O", axis=2),
+    runtime.SharedOutput(name="O", other="Q"),
     runtime.NeedsGrad(name="Q"),
     runtime.MissingArgument(name="V", signature="kernel(Q, K, V, scale=..., out={'O': ..., 'L': ...})"),
     runtime.UnknownArgument(name="scal", known=("Q", "K", "V", "scale")),

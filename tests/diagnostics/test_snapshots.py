@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -16,11 +18,12 @@ from tests.snapshots import TextFile
 from wgdsl.diagnostics.catalogue import all_problems
 from wgdsl.diagnostics.model import WgError
 from wgdsl.diagnostics.render import render_all
+from wgdsl.reading import read_unit
 from wgdsl.sim import simulate_unchecked
 from wgdsl.syntax.parser import read
 
 FOLDER = Path(__file__).parent / "__snapshots__"
-STAGES = ("02", "03", "04", "07", "08")  # those whose documentation has examples that run here
+STAGES = ("02", "03", "04", "07", "08", "09")  # those whose documentation has examples that run here
 
 
 def missing_file() -> None:
@@ -31,7 +34,14 @@ def endless() -> None:
     simulate_unchecked(right("pipelined"), *inputs(SHIPPED["pipelined"][2], 70, 600), limit=100)
 
 
-BY_HAND = {"WG0101": missing_file, "WG0817": endless}
+def import_cycle() -> None:
+    with TemporaryDirectory() as folder, chdir(folder):
+        Path("a.wg").write_text('wg 1\nimport "b.wg"\n')
+        Path("b.wg").write_text('wg 1\nimport "a.wg"\n')
+        read_unit("a.wg")
+
+
+BY_HAND = {"WG0101": missing_file, "WG0817": endless, "WG0902": import_cycle}
 CODES = [c for c in all_problems() if c[2:4] in STAGES and c not in BY_HAND]
 
 

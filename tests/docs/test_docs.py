@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import wgdsl
+from tests.programs.test_language import SCHEDULE
 from wgdsl.cli import app, main
 from wgdsl.forms import COMPILED, EMITS, PASSES
 from wgdsl.foundation.source import Source
+from wgdsl.roles.text import roles_text
 from wgdsl.syntax.parser import parse
 from wgdsl.tools.running import run
 
@@ -21,6 +23,7 @@ FRAMES = {
     "": "{}",
     "placement": "wg 1\nschedule s for p on sm_90a {{\n{}\n}}\n",
     "steps": "wg 1\nschedule s for p on sm_90a {{ math {{\n{}\n}} }}\n",
+    "items": "wg 1\nprogram p {{\n{}\n}}\n",
 }
 LOADS = {
     "S[j]": "fill Qs  for j { fill Ks[j]  fill Vs[j] }",
@@ -38,7 +41,7 @@ EVERY = [(page.name, kind, text) for page in PAGES for kind, text in blocks(page
 
 @pytest.mark.parametrize("page, kind, text", EVERY)
 def test_every_block_is_read(page, kind, text):
-    parse(Source(page, FRAMES[kind].format(text)))
+    parse(Source(page, FRAMES.get(kind, "{}").format(text)))
 
 
 def test_the_program_of_one_page_runs_under_the_schedule_of_the_other():
@@ -60,6 +63,55 @@ def test_each_list_of_steps_makes_a_kernel(steps):
         build=False,
     )
     assert run(kernel, {"B": 1, "G": 1, "R": 1, "M": 130, "N": 200}, device="sim", check=True).right
+
+
+@pytest.mark.parametrize("items", [text for _, kind, text in EVERY if kind == "items"])
+def test_each_list_of_declarations_makes_a_program(items):
+    """The lines follow those that the page shows as the beginning of them all."""
+    frame = next(text for page, kind, text in EVERY if kind == "" and "program example" in text)
+    program = frame.replace("program example", "program gemm").rstrip().removesuffix("}") + items + "}\n"
+    kernel = wgdsl.compile(program, schedule=SCHEDULE, build=False)
+    for sizes in ({"M": 5, "N": 9, "K": 16}, {"M": 130, "N": 70, "K": 40}):
+        assert run(kernel, sizes, device="sim", check=True).right
+
+
+FILES = {kind.removeprefix("file "): text for _, kind, text in EVERY if kind.startswith("file ")}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The files of the language page, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize(
+    "file, schedule", [(f, s) for f, text in FILES.items() for s in re.findall(r"^schedule (\w+)", text, re.M)]
+)
+def test_each_schedule_of_the_files_makes_a_kernel(files, file, schedule):
+    """Under the name that the file gives it, and right in the simulator."""
+    program = "pairs" if file == "pairs.wg" else "product"
+    kernel = wgdsl.compile(Path(file), schedule=schedule, program=program, build=False)
+    assert kernel.roles.schedule == schedule
+    sizes = {"B": 2, "M": 130, "N": 70, "K": 40, "D": 40}
+    assert run(kernel, {d: sizes[d] for d in kernel.graph.dims}, device="sim", check=True).right
+
+
+def test_what_the_files_say_becomes_of_the_schedule(files):
+    def shown(name: str, schedule: str, **options) -> str:
+        kernel = wgdsl.compile(Path(name), schedule=schedule, program="product", options=options, build=False)
+        return roles_text(kernel.roles)
+
+    assert "by 256" in shown("main.wg", "wide")
+    assert "stages 4" in shown("mine.wg", "deep") and "stages 3" in shown("mine.wg", "persistent")
+    assert "stages 4" in shown("options.wg", "sized", stages=4) and "by 256" in shown("options.wg", "sized", width="wide")
+
+
+def test_the_files_can_be_tuned(files, capsys):
+    with pytest.raises(SystemExit):
+        main(["tune", "tuned.wg"])
+    assert capsys.readouterr().out.splitlines()[-1] == "8 combinations"
 
 
 @pytest.mark.parametrize("path", ["examples/attention/attention.wg", "schedules/hopper/attention_fa3.wg"])

@@ -168,13 +168,16 @@ def test_the_current_device_stays(kernel, inputs):
         kernel(**(inputs | {"K": there["K"]}))
 
 
+WITH_OUT, ALLOCATED = 10e-6, 20e-6  # seconds of host time; a slow host may take 2 and 4 of torch's own launches
+
+
 def test_overhead_of_a_call(kernel, inputs):
-    """A call on known arrays costs little: at most ten of torch's own launches, whatever the machine."""
+    """A call on arrays of a known layout costs little more than one of torch's own launches."""
     import time
 
     def typical(call) -> float:
         times = []
-        for _ in range(300):
+        for _ in range(500):
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
@@ -182,9 +185,10 @@ def test_overhead_of_a_call(kernel, inputs):
         return sorted(times)[len(times) // 2]
 
     out = {"O": torch.empty_like(inputs["Q"]), "L": torch.empty((2, 4, 200), device="cuda")}
-    ours, theirs = typical(lambda: kernel(**inputs, out=out)), typical(lambda: torch.neg(out["L"], out=out["L"]))
-    print(f"a call takes {1e6 * ours:.1f} us, one of torch's {1e6 * theirs:.1f} us")
-    assert ours < 10 * theirs
+    theirs = typical(lambda: torch.neg(out["L"], out=out["L"]))
+    ours, allocated = typical(lambda: kernel(**inputs, out=out)), typical(lambda: kernel(**inputs))
+    print(f"a call takes {1e6 * ours:.1f} us, {1e6 * allocated:.1f} with results; one of torch's {1e6 * theirs:.1f} us")
+    assert ours < max(WITH_OUT, 2 * theirs) and allocated < max(ALLOCATED, 4 * theirs)
 
 
 def test_the_command_line_runs_and_checks(tmp_path):

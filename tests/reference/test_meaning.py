@@ -14,10 +14,10 @@ from tests.analyse.programs import ATTENTION, GEMM, graph_of, wrapped
 from tests.reference.plain import Interpreter
 from wgdsl.foundation.dtypes import DTYPES
 from wgdsl.program.expr import Load
+from wgdsl.program.functions import FUNCTIONS
 from wgdsl.program.graph import Map, ProgramGraph
 from wgdsl.program.poly import Poly
 from wgdsl.reference import evaluate, random_inputs, solve_dims
-from wgdsl.program.functions import FUNCTIONS
 from wgdsl.reference.stored import rounded
 
 

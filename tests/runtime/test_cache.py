@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -13,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from wgdsl.runtime import cache as module
-from wgdsl.runtime import nvrtc
-from wgdsl.runtime.cache import Cache, CacheWarning, entry_path, key_of, read_entry, write_entry
+from wgdsl.runtime import nvrtc, store
+from wgdsl.runtime.cache import KIND, REMEMBERED, Cache, decode, encode, key_of
 from wgdsl.runtime.nvrtc import Compiled
+from wgdsl.runtime.store import CacheWarning, Folder
 
 TEXT = 'extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= %s; }'
 
@@ -35,7 +36,7 @@ class Counting:
 
 
 def entry(folder: Path, text: str = "a") -> Path:
-    return entry_path(folder, key_of(text, "sm_90a", nvrtc.version()))
+    return Folder(folder).place(KIND, key_of(text, "sm_90a", nvrtc.version()))
 
 
 def test_second_cache_reads_the_first(tmp_path):
@@ -62,12 +63,18 @@ def flipped(data: bytes) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
+def rehashed(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
 DAMAGE = {
     "empty": lambda data: b"",
     "half": lambda data: data[: len(data) // 2],
     "a flipped bit": flipped,
     "other JSON": lambda data: data[:65] + b"{" + data[65:],
     "noise": lambda data: b"\x00\xff" * 40,
+    "another entry": lambda data: rehashed(b"{}\ncubin"),
+    "no JSON": lambda data: rehashed(b"[1, 2\ncubin"),
 }
 
 
@@ -100,7 +107,7 @@ def test_no_room_on_the_disk(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "replace", full)
+    monkeypatch.setattr(store.os, "replace", full)
     with pytest.warns(CacheWarning, match="No space left"):
         assert Cache(tmp_path, Counting()).compile("a", "sm_90a").cubin
     assert not [p for p in tmp_path.rglob("*") if p.is_file()], "no temporary file stays behind"
@@ -126,11 +133,19 @@ def test_the_key_is_what_the_compiler_reads(monkeypatch):
     assert base != key_of("a", "sm_90a", "13.5")
 
 
-def test_whole_entries_only(tmp_path):
+def test_entries_hold_any_bytes():
     made = Compiled(cubin=b"\n\n\x00cubin\n", ptx="p\nq", log="l", nvrtc="13.5", seconds=1.0)
-    write_entry(tmp_path, "ab" * 32, made)
-    read = read_entry(entry_path(tmp_path, "ab" * 32))
-    assert (read.cubin, read.ptx) == (made.cubin, made.ptx)
+    read = decode(encode(made))
+    assert (read.cubin, read.ptx, read.cached) == (made.cubin, made.ptx, True)
+
+
+def test_memory_is_bounded(tmp_path):
+    compiler = Counting()
+    cache = Cache(tmp_path, compiler)
+    for k in range(REMEMBERED + 20):
+        cache.compile(str(k), "sm_90a")
+    assert len(cache._memory._values) == REMEMBERED and not cache._memory._making
+    assert cache.compile("0", "sm_90a").cached, "what the memory dropped comes from the disk"
 
 
 CHILD = """
@@ -166,9 +181,40 @@ def test_a_killed_process_leaves_nothing_that_blocks(tmp_path):
         assert Cache(tmp_path).compile(TEXT % "3.0f", "sm_90a").cubin
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def locked(folder: Path) -> Path:
+    """A folder that this user can't write to, be he root."""
+    if os.geteuid() == 0:
+        return Path("/sys/kernel/wgdsl")
+    folder.chmod(0o500)
+    return folder
+
+
 def test_a_folder_that_is_read_only(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.warns(CacheWarning, match="can't be kept"):
-        assert Cache(tmp_path, Counting()).compile("a", "sm_90a").cubin
+    compiler = Counting()
+    cache = Cache(locked(tmp_path), compiler)
+    with pytest.warns(CacheWarning, match="can't be kept") as said:
+        for text in "abab":
+            assert cache.compile(text, "sm_90a").cubin
+    assert len(said) == 1 and compiler.calls == 2
     tmp_path.chmod(0o700)
+
+
+def test_what_a_killed_process_left_is_removed_in_time(tmp_path):
+    Cache(tmp_path, Counting()).compile("a", "sm_90a")
+    old, new = (entry(tmp_path).parent / name for name in (".new-old", ".new-now"))
+    for left in (old, new):
+        left.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    entry(tmp_path).unlink()
+    Cache(tmp_path, Counting()).compile("a", "sm_90a")
+    assert not old.exists() and new.exists(), "another process may be writing the new one"
+
+
+def test_a_lock_file_of_a_dead_owner_is_not_looked_at(tmp_path):
+    path = entry(tmp_path)
+    path.parent.mkdir(parents=True)
+    for name in (f"{path.name}.lock", ".lock", "lock"):
+        (path.parent / name).write_text("4194304")
+    start = time.perf_counter()
+    assert Cache(tmp_path, Counting()).compile("a", "sm_90a").cubin
+    assert time.perf_counter() - start < 5

@@ -6,87 +6,36 @@ import ctypes
 
 import pytest
 
-from tests.runtime.driver import Driver
+from tests.runtime.copying import H200, pretended, scaled_copy
 from wgdsl.diagnostics.model import EnvironmentFault, WgError
-from wgdsl.foundation.dtypes import F16, F32, I32
-from wgdsl.program.poly import Poly, ceildiv
-from wgdsl.roles.model import Grid, GridAxis, Kernel, MapDim, Param, TensorArg, TensorMap
-from wgdsl.runtime import cuda, launch, module, tensor_map
+from wgdsl.runtime import cuda, module, tensor_map
 from wgdsl.runtime.arrays import ArrayView, contiguous
 from wgdsl.runtime.bind import Bound
-from wgdsl.runtime.launch import prepare
+from wgdsl.runtime.launch import template
 from wgdsl.runtime.module import Module
-
-P = Poly.of
 
 
 @pytest.fixture
 def driver(monkeypatch):
-    """The fake in place of the real driver, with one H200 of 132 SMs."""
-    fake = Driver()
-    h200 = cuda.Device(ordinal=0, name="H200", capability=(9, 0), multiprocessors=132, shared_limit=232448, context=77)
-    for m in (cuda, launch, module, tensor_map):
-        monkeypatch.setattr(m, "driver", lambda: fake)
-    monkeypatch.setattr(cuda, "device", lambda ordinal: h200)
-    tensor_map._encoded.cache_clear()
-    yield fake
-    tensor_map._encoded.cache_clear()
-
-
-def scaled_copy(persistent: bool = False) -> Kernel:
-    """Y[M, N] = x X[M, N], X by a tensor map, Y by one or by hand."""
-
-    def by_map(name: str) -> TensorMap:
-        dims = (MapDim(axis=1, extent=P("N")), MapDim(axis=0, extent=P("M")))
-        return TensorMap(name=f"{name}s", tensor=name, dtype=F16, dims=dims, box=(64, 64), swizzle=128)
-
-    shape = (P("M"), P("N"))
-    axes = (GridAxis(index="i", tile=64, blocks=ceildiv(P("M"), 64)), GridAxis(index="j", tile=64, blocks=ceildiv(P("N"), 64)))
-    return Kernel(
-        name="copy",
-        program="copy",
-        schedule="s",
-        target="sm_90a",
-        threads=256,
-        roles=(),
-        rings=(),
-        buffers=(),
-        barriers=(),
-        values=(),
-        index_extents={},
-        shared_bytes=4096,
-        maps=(by_map("X"), by_map("Y")),
-        grid=Grid(axes=axes, persistent=persistent),
-        tensors=tuple(TensorArg(name=n, dtype=F16, shape=shape, written=n == "Y") for n in "XY"),
-        params=(
-            Param(kind="map", name="Xs", tensor="X"),
-            Param(kind="map", name="Ys", tensor="Y"),
-            Param(kind="pointer", name="Y", tensor="Y", dtype=F16),
-            Param(kind="stride", name="Y.stride0", tensor="Y", axis=0),
-            Param(kind="dim", name="M", dtype=I32),
-            Param(kind="scalar", name="x", dtype=F32),
-            Param(kind="flag", name="Y.tma", tensor="Y"),
-        ),
-    )
-
-
-KINDS = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int32, ctypes.c_float, ctypes.c_int32)
+    yield pretended(monkeypatch)
+    tensor_map.forget()
 
 
 def view(shape, strides=None, pointer=1 << 34):
     return ArrayView(pointer, shape, strides or contiguous(shape), "f16", 0, "torch")
 
 
-def ready(driver, m=100, n=64, x=None, y=None, persistent=False, target="sm_90a"):
-    driver.kinds = KINDS
+def ready(m=100, n=64, x=None, y=None, persistent=False, target="sm_90a"):
+    """The launch of one call; None if there is nothing to do."""
     kernel = scaled_copy(persistent)
     views = {"X": x or view((m, n)), "Y": y or view((m, n), pointer=1 << 35)}
     cubin = Module(cubin=b"\x7fELF", entry="copy", target=target, shared=kernel.shared_bytes + 1024)
-    return prepare(kernel, cubin, views, Bound(dims={"M": m, "N": n}, scalars={"x": 0.1}), 0, 132)
+    made = template(kernel, cubin, views, Bound(dims={"M": m, "N": n}, scalars={"x": 0.1}), H200)
+    return made and made.at([v.pointer for v in views.values()])
 
 
 def test_arguments_in_order(driver):
-    ready(driver).run(stream=5)
+    ready().run(stream=5)
     (done,) = driver.launches
     assert done["values"] == [1, 2, 1 << 35, 64, 100, ctypes.c_float(0.1).value, 1]
     assert (done["blocks"], done["threads"], done["shared"], done["stream"]) == (2, 256, 5120, 5) and driver.shared == 5120
@@ -98,81 +47,81 @@ def test_arguments_in_order(driver):
 
 def test_a_store_that_the_engine_cannot_make_is_flagged(driver):
     odd = view((100, 63), (65, 1), pointer=(1 << 35) + 2)
-    ready(driver, n=63, x=view((100, 63), (64, 1)), y=odd).run(0)
+    ready(n=63, x=view((100, 63), (64, 1)), y=odd).run(0)
     assert driver.launches[0]["values"][2:] == [odd.pointer, 65, 100, ctypes.c_float(0.1).value, 0]
     assert driver.maps[1][2] % 16 == 0 and driver.maps[1][3] == (1, 1), "the map it gets is a legal one all the same"
 
 
 def test_a_load_that_the_engine_cannot_make_is_refused(driver):
     with pytest.raises(WgError, match="the stride of `X` along axis 0 is 126 bytes"):
-        ready(driver, n=63)
+        ready(n=63)
 
 
 def test_maps_are_made_once(driver):
     for _ in range(3):
-        ready(driver)
+        ready()
     assert len(driver.maps) == 2
 
 
 def test_inputs_without_elements(driver):
     """The work items exist, the input doesn't: its map stands for one element somewhere else."""
     empty = view((0, 64), pointer=0)
-    ready(driver, x=empty).run(0)
+    ready(x=empty).run(0)
     assert driver.maps[0][2:4] == (1 << 35, (1, 1)) and driver.launches
 
 
 def test_nothing_to_do(driver):
-    ready(driver, m=0, x=view((0, 64), pointer=0), y=view((0, 64), pointer=0)).run(0)
-    assert not driver.launches and not driver.maps
+    assert ready(m=0, x=view((0, 64), pointer=0), y=view((0, 64), pointer=0)) is None
+    assert not driver.maps and not driver.loads
 
 
 @pytest.mark.parametrize("m, blocks", [(1, 1), (64 * 132, 132), (64 * 5000, 132)])
 def test_persistent_grids_have_at_most_one_cta_an_sm(driver, m, blocks):
-    ready(driver, m=m, persistent=True).run(0)
+    ready(m=m, persistent=True).run(0)
     assert driver.launches[0]["blocks"] == blocks
 
 
 def test_too_many_work_items(driver):
     big = view((2**31 - 1, 4096))
     with pytest.raises(WgError) as e:
-        ready(driver, m=2**31 - 1, n=4096, x=big, y=big)
+        ready(m=2**31 - 1, n=4096, x=big, y=big)
     assert e.value.problems[0].code == "WG0618" and "i: 33554432, j: 64" in str(e.value)
 
 
 def test_a_failing_launch_raises(driver):
-    ready(driver)
+    ready()
     driver.refuse["cuLaunchKernel"] = 701
     with pytest.raises(cuda.CudaError, match=r"cuLaunchKernel failed with 701 \(copy: 2 x 256 threads, 5120 bytes\)"):
-        ready(driver).run(0)
+        ready().run(0)
 
 
 def test_a_refused_map_names_the_tensor(driver):
     driver.refuse["cuTensorMapEncodeTiled"] = 1
     with pytest.raises(WgError) as e:
-        ready(driver)
+        ready()
     assert e.value.problems[0].code == "WG0621" and "tensor map of `X`" in str(e.value) and "extents [64, 100]" in str(e.value)
 
 
 def test_a_refused_broadcast_axis_is_named(driver):
     driver.refuse["cuTensorMapEncodeTiled"] = 1
     with pytest.raises(WgError, match="the stride of `X` along axis 0 is 0 bytes"):
-        ready(driver, x=view((100, 64), (0, 1)))
+        ready(x=view((100, 64), (0, 1)))
 
 
 def test_another_architecture_is_refused_before_loading(driver):
     with pytest.raises(WgError) as e:
-        ready(driver, target="sm_100a")
+        ready(target="sm_100a")
     assert e.value.problems[0].code == "WG0622" and "sm_100a" in str(e.value) and "sm_90a" in str(e.value) and not driver.loads
 
 
 def test_a_driver_that_is_too_old_for_the_cubin(driver):
     driver.refuse["cuLibraryLoadData"] = 222
     with pytest.raises(EnvironmentFault, match=r"the driver \(CUDA 13.0\) can't load kernel copy on H200.*222"):
-        ready(driver)
+        ready()
 
 
 def test_context_is_restored(driver):
-    ready(driver)
+    ready()
     assert driver.context == 0 and driver.loads == 1
 
 

@@ -20,7 +20,7 @@ def test_overlap_and_turns():
 // CHECK: if j.n - 1 >= 0 {
 // CHECK-NEXT: wait Ks.full[s] parity p
 // CHECK-NEXT: fence wgmma
-// CHECK-NEXT: wgmma S = Qs[wg, s] k-major * Ks[s] k-major first
+// CHECK-NEXT: wgmma S = Qs[wg, s] k_major * Ks[s] k_major first
 // CHECK-NEXT: commit
 // CHECK-NEXT: wait_group 0 ready S
 // CHECK-NEXT: arrive Ks.empty[s] by lane 0 of each warp
@@ -30,11 +30,11 @@ def test_overlap_and_turns():
 // CHECK-NEXT: wait Ks.full[s] parity p
 // CHECK-NEXT: sync bar wg + 1 threads 256
 // CHECK-NEXT: fence wgmma
-// CHECK-NEXT: wgmma S = Qs[wg, s] k-major * Ks[s] k-major first
+// CHECK-NEXT: wgmma S = Qs[wg, s] k_major * Ks[s] k_major first
 // CHECK-NEXT: commit
 // CHECK-NEXT: wait Vs.full[s] parity p
 // CHECK-NEXT: fence wgmma
-// CHECK-NEXT: wgmma O += P.frag * Vs[s] mn-major first if -j.pos >= 0
+// CHECK-NEXT: wgmma O += P.frag * Vs[s] mn_major first if -j.pos >= 0
 // CHECK-NEXT: commit
 // CHECK-NEXT: arrive bar (wg + 1) % (2) + 1 threads 256
 // CHECK-NEXT: wait_group 1 ready S
@@ -51,7 +51,7 @@ def test_overlap_and_turns():
 // CHECK-NEXT: }
 // CHECK-NEXT: wait Vs.full[s] parity p
 // CHECK-NEXT: fence wgmma
-// CHECK-NEXT: wgmma O += P.frag * Vs[s] mn-major first if -j.n + 1 >= 0
+// CHECK-NEXT: wgmma O += P.frag * Vs[s] mn_major first if -j.n + 1 >= 0
 // CHECK-NOT: P.max.corr
 // CHECK: } else {
 // CHECK-NEXT: zero O
@@ -72,7 +72,7 @@ def test_masks_stand_in_the_copies_that_need_them():
 // CHECK: S[{{.*}}] = select(i + N - M - j >= 0, S, -inf)
 // CHECK: loop j.pos max(min(j.where - 1, j.n - 1), 0) .. j.n - 2 mask {}
 // CHECK-NOT: select(
-// CHECK: wgmma O += P.frag * Vs[s] mn-major first if -j.n + 1 >= 0
+// CHECK: wgmma O += P.frag * Vs[s] mn_major first if -j.n + 1 >= 0
 """,
     )
 
@@ -91,7 +91,7 @@ def test_without_overlap_every_product_is_awaited_at_once():
 // CHECK-NEXT: wait_group 0 ready S
 // CHECK: O[{{.*}}] = (O * P.max.corr)
 // CHECK: pack P.frag = P
-// CHECK: wgmma O += P.frag * Vs[s] mn-major first if -j.pos >= 0
+// CHECK: wgmma O += P.frag * Vs[s] mn_major first if -j.pos >= 0
 // CHECK-NEXT: commit
 // CHECK-NEXT: wait_group 0 ready O
 """,

@@ -162,7 +162,7 @@ schedules = node(ast.Schedule, name=names, program=names, target=names, items=sc
     target=optional,
     items=schedule_items,
     extends=names,
-    renames=tuples(st.tuples(names, names), 0),
+    renames=tuples(node(ast.Renaming, old=names, new=names), 0),
 )
 files = st.builds(
     lambda version, imports, programs, schedules: ast.File(

@@ -6,7 +6,6 @@ refused, with what it does offer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 from ..diagnostics.analyse import BadDim, BadOption, BadType, NotConstant, UnknownName
@@ -15,6 +14,7 @@ from ..foundation.source import Span
 from ..program.poly import Poly
 from ..program.text import spelled
 from ..syntax import ast
+from ..syntax.options import coerced, expected
 from .context import Context, Option
 from .expressions import Expressions
 from .problems import Problems, nearest, refuse
@@ -50,8 +50,8 @@ class Choices:
         default = self._constant(d.default, f"option `{d.name}`") if d.default is not None else choices[0]
         value = _coerced(d, given[d.name], default) if d.name in given else default
         if choices and value not in choices:
-            expected = "one of " + ", ".join(map(spelled, choices))
-            refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{spelled(value)}`"))
+            some = "one of " + ", ".join(map(spelled, choices))
+            refuse(BadOption(span=d.span, option=d.name, expected=some, got=f"`{spelled(value)}`"))
         return Option(value=value)
 
     def _enumeration(self, d: ast.OptionDecl, given: Mapping[str, object]) -> Option:
@@ -59,8 +59,8 @@ class Choices:
         default = d.default.id if isinstance(d.default, ast.Name) else choices[0]
         value = given.get(d.name, default)
         if value not in choices:
-            expected = "one of " + ", ".join(choices)
-            refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{value}`"))
+            some = "one of " + ", ".join(choices)
+            refuse(BadOption(span=d.span, option=d.name, expected=some, got=f"`{value}`"))
         return Option(value=str(value), choices=choices)
 
     def _constant(self, e: ast.Expr, what: str) -> bool | int | float:
@@ -134,28 +134,11 @@ class Choices:
 
 
 def _coerced(d: ast.OptionDecl, given: object, default: bool | int | float) -> bool | int | float:
-    """The caller's value in the type of the default; a text (from the command line) is read as a literal."""
-    value = _read(given) if isinstance(given, str) else given
-    if isinstance(default, bool) and isinstance(value, bool):
-        return value
-    if not isinstance(default, bool) and not isinstance(value, bool):
-        if isinstance(default, int) and hasattr(value, "__index__"):
-            return value.__index__()  # type: ignore[union-attr]
-        if isinstance(default, float) and isinstance(value, int | float) and not math.isnan(value):
-            return float(value)
-    expected = "true or false" if isinstance(default, bool) else "an integer" if isinstance(default, int) else "a number"
-    refuse(BadOption(span=d.span, option=d.name, expected=expected, got=f"`{spelled(given)}`"))
-
-
-def _read(text: str) -> object:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for parse in (int, float):
-        try:
-            return parse(text)
-        except ValueError:
-            continue
-    return text
+    """The caller's value in the type of the default."""
+    value = coerced(given, default)
+    if value is None:
+        refuse(BadOption(span=d.span, option=d.name, expected=expected(default), got=f"`{spelled(given)}`"))
+    return value
 
 
 def _type(d: ast.TypeDecl, name: str) -> DType:

@@ -84,7 +84,7 @@ class Expressions:
         if name in c.dims:
             return integer(c.dims[name] if env.raw else c.settle(c.dims[name]))
         if name in c.scalars:
-            return values.of_dtype(Scalar(name=name), c.scalars[name].dtype)
+            return values.of_scalar(Scalar(name=name), c.scalars[name].dtype)
         if name in c.lets:
             return self._let(e, env)
         if name in env.indices:

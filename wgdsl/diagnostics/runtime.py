@@ -200,16 +200,35 @@ class BaseRule(Problem):
 class OverlappingOutput(Problem):
     code: ClassVar[str] = "WG0610"
     doc: ClassVar[str] = (
-        "Every element of an output has a place of its own: no stride of 0 along an axis of more than one element."
+        "Every element of an output has a place of its own: along an axis of more than one element a stride steps over what\n"
+        "lies within. Broadcast views (stride 0) and sliding windows don't keep this."
     )
     name: str
     axis: int
+    stride: int = 0
 
     def title(self) -> str:
-        return f"output `{self.name}` has stride 0 along axis {self.axis}: its elements share memory"
+        return f"output `{self.name}` has stride {self.stride} along axis {self.axis}: its elements share memory"
 
     def help(self) -> str:
-        return "pass an array that isn't a broadcast view"
+        return "pass an array that isn't a broadcast view" if not self.stride else "pass an array whose elements lie apart"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedOutput(Problem):
+    code: ClassVar[str] = "WG0625"
+    doc: ClassVar[str] = (
+        "An output shares no memory with another array of the call: a kernel may still read an input where it has begun to\n"
+        "write. Slices of one buffer that don't overlap are fine."
+    )
+    name: str
+    other: str
+
+    def title(self) -> str:
+        return f"output `{self.name}` shares memory with `{self.other}`"
+
+    def help(self) -> str:
+        return f"pass memory of its own for `{self.name}`, or leave it out: the call allocates and returns it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -480,13 +499,13 @@ class UnknownTarget(Problem):
 @dataclass(frozen=True, kw_only=True)
 class UnknownSetting(Problem):
     code: ClassVar[str] = "WG0654"
-    doc: ClassVar[str] = "`--set` takes options, dims and types of the program, `NAME=VALUE` each."
+    doc: ClassVar[str] = "`--set` takes options, dims and types of the program, and options of the schedule, `NAME=VALUE` each."
     text: str
     known: tuple[str, ...] = ()
     why: str = ""
 
     def title(self) -> str:
-        return self.why or f"the program has no option, dim or type `{self.text}`"
+        return self.why or f"program and schedule have no option, dim or type `{self.text}`"
 
     def help(self) -> str:
         return _near(self.text.partition("=")[0], self.known) if self.known else "write NAME=VALUE"

@@ -143,9 +143,9 @@ class NotYetSupported(Problem):
 In schedule `simple` for `attention`:
 
 fails:
-  grid over (b, g, r, i) longest_first
+  tile i 128, j 128  fuse m = (r, i)
 works:
-  grid over (b, g, r, i)
+  tile i 128, j 128
 """
     what: str
     cure: str = ""
@@ -772,6 +772,91 @@ works:
 
     def title(self) -> str:
         return f"`{self.accumulator}` can't wait for its maximum to grow: {self.why}"
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class CantOrder(Problem):
+    code: ClassVar[str] = "WG0426"
+    doc: ClassVar[str] = """`longest_first` orders work items by falling trip count, which needs a grid axis along which trip
+counts only rise or only fall, as under a causal mask.
+
+fails:
+  program window {
+    dims M, N, D, E
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    in   V: bf16[N, E]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    X[i,j] = S[i,j] where j <= i and i - j < 100
+    P[i,j] = softmax[j] X[i,j]
+    O[i,e] = sum[j] P[i,j] * V[j,e]
+  }
+  schedule simple for window on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i) longest_first
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O
+        issue O += wgmma(P[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
+works:
+  program window {
+    dims M, N, D, E
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    in   V: bf16[N, E]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    X[i,j] = S[i,j] where j <= i and i - j < 100
+    P[i,j] = softmax[j] X[i,j]
+    O[i,e] = sum[j] P[i,j] * V[j,e]
+  }
+  schedule simple for window on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O
+        issue O += wgmma(P[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
+"""
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return f"the items of this grid can't go longest first: {self.why}"
 
     def help(self) -> str:
         return self.cure

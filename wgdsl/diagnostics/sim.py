@@ -96,12 +96,12 @@ In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 fails:
   if k.n - 1 >= 0 {
     fence wgmma
-    wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+    wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 works:
   if k.n - 1 >= 0 {
     wait As.full[s] parity p
     fence wgmma
-    wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+    wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 """
 
     def title(self) -> str:
@@ -309,11 +309,11 @@ In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
   wait As.full[s] parity p
-  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+  wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 works:
   wait As.full[s] parity p
   fence wgmma
-  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+  wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 """
 
     def title(self) -> str:
@@ -333,9 +333,9 @@ class Uninitialised(Fault):
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
-  wgmma Acc += As[wg, s] k-major * Bs[s] k-major shape m64 n256 k64 bf16
+  wgmma Acc += As[wg, s] k_major * Bs[s] k_major shape 64 x 256 x 64 bf16
 works:
-  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+  wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 """
 
     def title(self) -> str:
@@ -387,9 +387,9 @@ class WrittenTwice(Fault):
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
-  store C[i.lo +: 64, n.lo +: 64] by Cs(n.lo, i.lo) = Cs[wg, s]
+  store C[i.lo +: 64, n.lo +: 64] by Cs = Cs[wg, s]
 works:
-  store C[i.lo + 64 * wg +: 64, n.lo +: 64] by Cs(n.lo, i.lo + 64 * wg) = Cs[wg, s]
+  store C[i.lo + 64 * wg +: 64, n.lo +: 64] by Cs = Cs[wg, s]
 """
 
     def title(self) -> str:

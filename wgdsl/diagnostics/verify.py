@@ -316,9 +316,9 @@ class SharedLayout(Problem):
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
-  smem Bs = B[n, k]: bf16 256 x 64 swizzle 128 ring As parts 1 stages 3 at 40960 stride 32768
+  smem Bs = B[n, k]: bf16 256 x 64 swizzle 128 ring As parts 1 stages 3 at 40960
 works:
-  smem Bs = B[n, k]: bf16 256 x 64 swizzle 128 ring As parts 1 stages 3 at 49152 stride 32768
+  smem Bs = B[n, k]: bf16 256 x 64 swizzle 128 ring As parts 1 stages 3 at 49152
 """
 
     def title(self) -> str:
@@ -423,11 +423,11 @@ In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
   wait As.full[s] parity p
-  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+  wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 works:
   wait As.full[s] parity p
   fence wgmma
-  wgmma Acc = As[wg, s] k-major * Bs[s] k-major first shape m64 n256 k64 bf16
+  wgmma Acc = As[wg, s] k_major * Bs[s] k_major first shape 64 x 256 x 64 bf16
 """
 
     def title(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
-from ..roles.model import CompleteOp, Compute, MapOp, Op, ReduceOp, VoteOp
+from ..roles.model import OUTWEIGHS, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from .context import RoleContext
 from .elements import Elements, Rank, Written, float_text
 from .lowering import lowers
@@ -37,6 +37,8 @@ def _title(op: Op) -> str:
         return f"{op.dst} = {op.expr}"
     if isinstance(op, CompleteOp):
         return f"{op.value} = {op.op} over the lanes of a row"
+    if isinstance(op, RoomOp):
+        return f"{op.dst} = how far below {op.total}, by up to 2^{op.limit:g}, one summand stays"
     if isinstance(op, VoteOp):
         return f"{op.dst} = {op.cond} in some row of the warp"
     start = f"{op.start}, " if op.start is not None else ""
@@ -114,7 +116,15 @@ def _vote(ctx: RoleContext, op: VoteOp) -> None:
         ctx.out.line(f"{name} = __any_sync(~0u, holds[0] || holds[1]);")
 
 
-_LOWER = {MapOp: _map, ReduceOp: _reduce, VoteOp: _vote, CompleteOp: _complete}
+def _room(ctx: RoleContext, op: RoomOp) -> None:
+    ctx.out.comment(_title(op))
+    total, name = ctx.value(op.total)[1], ctx.value(op.dst)[1]
+    log = f"{ctx.ptx('log2_approx')}({total}[half] * {float_text(OUTWEIGHS)})"
+    body = f"{name}[half] = fmaxf({float_text(-op.limit)}, fminf(0.0f, -{log}));"
+    ctx.out.loop("for (int half = 0; half < 2; ++half)", [body])
+
+
+_LOWER = {MapOp: _map, ReduceOp: _reduce, VoteOp: _vote, RoomOp: _room, CompleteOp: _complete}
 
 
 # (x - r) * c

@@ -47,6 +47,8 @@ class KernelContext:
                 declare("map", p.name, f"{p.name.removesuffix('.map')}_map")
             else:
                 declare("int" if p.kind == "dim" else "scalar", p.name)
+            if p.kind == "counter":
+                declare("counter", p.name, f"{p.name}_counters")
         for b in kernel.buffers:
             declare("buffer", b.name)
         for b in kernel.barriers:
@@ -93,6 +95,7 @@ class RoleContext:
         self.used_buffers: set[str] = set()
         self.used_barriers: set[str] = set()
         self.elected = role.elected
+        self.item_counts: dict[str, str] = {}  # blocks of each grid axis, as the role names them
         self.ranges: dict[str, tuple[Poly, Poly]] = {}
         self.ints = shared.integers().binding("wg", "0" if role.count == 1 else self._own("wg"), True)
         self._blocks = [Block(self.scope.lasting(), {})]

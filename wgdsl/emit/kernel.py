@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diagnostics.model import InternalError
-from ..roles.model import Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
+from ..roles.model import COUNTERS, Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
 from ..targets.tma import TMA
@@ -27,6 +27,7 @@ def emit(kernel: Kernel, *, lines: bool = True) -> str:
     _branches(body, kernel, roles)
     out = Writer()
     _header(out, shared)
+    _counters(out, shared)
     _signature(out, shared)
     out.take(body)
     out.line("}")
@@ -118,6 +119,14 @@ def _header(out: Writer, shared: KernelContext) -> None:
         out.line()
 
 
+def _counters(out: Writer, shared: KernelContext) -> None:
+    for p in shared.kernel.params:
+        if p.kind == "counter":
+            name = shared.scope.get("counter", p.name)
+            out.line(f"__device__ int {name}[{COUNTERS}][2];  // items given out, CTAs that have left; 0 between launches")
+            out.line()
+
+
 def _signature(out: Writer, shared: KernelContext) -> None:
     kernel = shared.kernel
     out.line(f'extern "C" __global__ void __launch_bounds__({kernel.threads}, 1)')
@@ -149,6 +158,8 @@ def _parameter(shared: KernelContext, p: Param) -> str:
         return f"int {scope.get('int', p.name)}"
     if p.kind == "scalar":
         return f"float {scope.get('scalar', p.name)}"
+    if p.kind == "counter":
+        return f"int {scope.get('scalar', p.name)}"
     if p.kind == "flag":
         return f"int {scope.get('scalar', p.name)}"
     raise InternalError(f"no C++ for a parameter of kind {p.kind!r}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..diagnostics.model import InternalError
-from ..program.expr import Const
-from ..roles.model import Pack, RegOperand, SmemOperand, Wgmma, Zero
+from ..program.expr import TRUE, Const
+from ..roles.model import Forget, Pack, RegOperand, SmemOperand, Wgmma, Zero
 from ..targets.descriptor import UNIT, MatrixLayout, matrix_layout
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, M
 from .context import RoleContext
@@ -23,6 +23,8 @@ def wgmma(ctx: RoleContext, step: Wgmma) -> None:
     in_registers = isinstance(step.a, RegOperand)
     a_major = "K" if isinstance(step.a, RegOperand) else step.a.major
     call = ctx.ptx("wgmma", step.dtype.name, step.n, in_registers, a_major, step.b.major)
+    if step.zero == TRUE:
+        ctx.out.line(f"{ctx.ptx('fresh')}({acc});")
     with ctx.scope.temporaries() as names:
         if isinstance(step.a, RegOperand):
             packed, k = ctx.value(step.a.value)[1], "4 * k" if steps > 1 else "0"
@@ -103,6 +105,11 @@ def pack(ctx: RoleContext, step: Pack) -> None:
     call = ctx.ptx("pack", target.dtype.name)
     body = f"{name}[at] = {call}({source}[2 * at], {source}[2 * at + 1]);"
     ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [body])
+
+
+@lowers(Forget)
+def forget(ctx: RoleContext, step: Forget) -> None:
+    ctx.out.line(f"{ctx.ptx('fresh')}({ctx.value(step.value)[1]});")
 
 
 @lowers(Zero)

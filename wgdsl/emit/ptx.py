@@ -110,6 +110,17 @@ def mbarrier_arrive() -> Function:
     return _asm("void mbarrier_arrive(unsigned bar)", "mbarrier.arrive.shared::cta.b64 _, [{}];", ("r", "bar"))
 
 
+@wrapper
+def mbarrier_arrive_times() -> Function:
+    text = "mbarrier.arrive.shared::cta.b64 _, [{}], {};"
+    return _asm("void mbarrier_arrive_times(unsigned bar, unsigned count)", text, ("r", "bar"), ("r", "count"))
+
+
+@wrapper
+def store_shared_int() -> Function:
+    return _asm("void store_shared_int(unsigned to, int value)", "st.shared.b32 [{}], {};", ("r", "to"), ("r", "value"))
+
+
 # Named barriers and registers.
 
 
@@ -263,6 +274,16 @@ def ready() -> Function:
     return _function("void ready(float (&d)[n])", body, "template <int n>")
 
 
+@wrapper
+def fresh() -> Function:
+    """Ends what the registers held: the compiler need not keep it, though an instruction with a run-time scale-d names them."""
+    a = Asm()
+    a.output("=f", "d[k]")
+    a.row("")
+    body = ["#pragma unroll", "for (int k = 0; k < n; ++k)", *("  " + x for x in a.lines())]
+    return _function("void fresh(float (&d)[n])", body, "template <int n>")
+
+
 # Shared memory by threads.
 
 
@@ -301,6 +322,11 @@ def clear_shared_16() -> Function:
     to, zero = a.input("r", "to"), a.input("r", "0")
     a.row(f"st.shared.v4.b32 [{to}], {{{zero}, {zero}, {zero}, {zero}}};")
     return _function("void clear_shared_16(unsigned to)", a.lines())
+
+
+@wrapper
+def load_shared_int() -> Function:
+    return _load_shared("load_shared_int", "b32", "int", "r")
 
 
 def _load_shared(name: str, suffix: str, kind: str, constraint: str) -> Function:
@@ -358,6 +384,11 @@ def widen(dtype: str) -> Function:
 @wrapper
 def exp2() -> Function:
     return _convert("exp2", "float", "f", "ex2.approx.ftz.f32 {}, {};", ("f", "float", "a"))
+
+
+@wrapper
+def log2_approx() -> Function:
+    return _convert("log2_approx", "float", "f", "lg2.approx.ftz.f32 {}, {};", ("f", "float", "a"))
 
 
 @wrapper

@@ -189,6 +189,8 @@ def clear_rows(ctx: RoleContext, step: ClearRows) -> None:
         ctx.out.line(f"const int {first} = {ctx.text(maximum(step.start, 0), PRODUCT)} * {chunks};")
         ctx.out.line(f"const int {end} = {ctx.text(minimum(step.stop, buffer.rows), PRODUCT)} * {chunks};")
         call = f"{ctx.ptx('clear_shared_16')}({tile} + panel * {buffer.panel_bytes} + at * {CHUNK});"
+        ctx.out.unroll(1)
         with ctx.out.block(f"for (int panel = 0; panel < {buffer.panels}; ++panel)"):
             head = f"for (int at = {first} + {ctx.thread()}; at < {end}; at += {WARPGROUP})"
+            ctx.out.unroll(1)
             ctx.out.loop(head, [call], unroll=False)

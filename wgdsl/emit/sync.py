@@ -34,6 +34,8 @@ def expect(ctx: RoleContext, step: Expect) -> None:
 @lowers(Arrive)
 def arrive(ctx: RoleContext, step: Arrive) -> None:
     address = ctx.barrier_address(ctx.kernel.barrier(step.barrier), step.part, step.slot)
+    if step.count > 1:
+        return _one_thread(ctx, f"{ctx.ptx('mbarrier_arrive_times')}({address}, {step.count});")
     call = f"{ctx.ptx('mbarrier_arrive')}({address});"
     if step.by == "thread":
         _one_thread(ctx, call)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..foundation.source import Span
+from ..foundation.source import Place, Span
 
 COMMENT_WIDTH = 100
 WIDTH = 120
@@ -16,12 +16,6 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def ascii_text(text: str) -> str:
     """Text that is safe in a `//` comment: no escapes, no line ends, no other alphabets."""
     return text.replace("\\", "/").encode("ascii", "replace").decode().replace("\n", " ").replace("\r", " ")
-
-
-def first_line(span: Span) -> str:
-    """The schedule text of a step as a comment: its first line, without the block that it opens."""
-    line = next((x.strip() for x in span.text.splitlines() if x.strip()), "")
-    return line.removesuffix("{").strip()
 
 
 def bare(text: str) -> str:
@@ -56,7 +50,7 @@ class Writer:
         self.rows: list[str] = []
         self.depth = depth
         self.lines = lines
-        self._step: Span | None = None
+        self._step: Span | Place | None = None
         self._names: dict[int, str] = {}  # row -> the name that it defines
 
     def line(self, text: str = "") -> None:
@@ -118,12 +112,14 @@ class Writer:
 
     def step(self, span: Span | None, note: str = "") -> None:
         """Announce a step: `#line` and the schedule's own words, once for all steps that come from the same words."""
-        if span is not None and span != self._step:
-            self._step = span
+        words = span.origin or span if span is not None else None
+        place = span.place if span is not None else None
+        if place is not None and words != self._step:
+            self._step = words
             if self.lines:
-                self.rows.append(f'#line {span.line} "{ascii_text(span.source.path).replace(chr(34), "?")}"')
-            self.comment(first_line(span))
-        if note and (span is None or note != first_line(span)):
+                self.rows.append(f'#line {place.line} "{ascii_text(place.path).replace(chr(34), "?")}"')
+            self.comment(place.words)
+        if note and (place is None or note != place.words):
             self.comment(note)
 
     def forget_step(self) -> None:

@@ -42,12 +42,30 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A line of a text that need not be at hand, and the words on it that count."""
+
+    path: str
+    line: int
+    words: str
+
+
+@dataclass(frozen=True)
 class Span:
-    """Half-open character range [start, stop) of a source."""
+    """Half-open character range [start, stop) of a source. `origin`: the place that this text was itself derived from."""
 
     source: Source
     start: int
     stop: int
+    origin: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def place(self) -> Place:
+        """Where the text comes from first of all: its origin, else its own line and the words on it, without a block."""
+        if self.origin is not None:
+            return self.origin
+        words = next((x.strip() for x in self.text.splitlines() if x.strip()), "")
+        return Place(self.source.path, self.line, words.removesuffix("{").strip())
 
     @property
     def line(self) -> int:

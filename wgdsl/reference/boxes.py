@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Scalar, Select
-from ..program.poly import Atom, Factor, Poly
 from ..program.functions import COMPARE, FUNCTIONS
+from ..program.poly import Atom, Factor, Poly
 from .stored import rounded
 
 Range = tuple[int, int]

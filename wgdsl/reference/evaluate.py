@@ -17,11 +17,11 @@ from ..program.expr import Const, Expr, loads
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.rules import covers
 from .boxes import Boxes, Part
-from .stored import rounded
 from .passes import BUDGET, cut_range, passes
 from .products import multiplied, position
 from .rounding import with_rounded_operands
 from .shapes import solve_dims
+from .stored import rounded
 
 
 def evaluate(

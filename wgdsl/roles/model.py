@@ -177,18 +177,35 @@ class GridAxis:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Order:
+    """Another order of the items. The combinations of the `inner` axes are cut into sections of `size` (None: one section of
+    all); in a section the `outer` axes run slower than the inner ones. Within each group the last axis is fastest.
+    `reversed`: the outer axis that runs from its last block to its first."""
+
+    inner: tuple[str, ...]
+    outer: tuple[str, ...]
+    size: Poly | None = None
+    reversed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Grid:
     """Work items, last axis fastest, item number t in [0, total). Plain: CTA t runs item t. Persistent static: CTA c runs
-    c, c + gridDim, ... A tiled index is bound as `<index>.lo` = block * tile, one of tile 1 as `<index>`."""
+    c, c + gridDim, ... Dynamic: it runs c, then what a counter in global memory gives it. A tiled index is bound as
+    `<index>.lo` = block * tile, one of tile 1 as `<index>`."""
 
     axes: tuple[GridAxis, ...]
     persistent: bool = False
+    dynamic: bool = False
+    order: Order | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Param:
     """One kernel argument, in order. kind: map (name of a TensorMap), pointer (tensor), stride (tensor, axis; i64, in
-    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map)."""
+    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map), counter (which of the
+    module's `COUNTERS` pairs of i32 the launch uses: the items given out beyond one for each CTA, and the CTAs that have
+    left. Both are 0 before and after it; launches that may overlap need different ones)."""
 
     kind: str
     name: str
@@ -196,6 +213,8 @@ class Param:
     axis: int | None = None
     dtype: DType | None = None
 
+
+COUNTERS = 4096  # of a module with a dynamic grid
 
 # Steps.
 
@@ -219,9 +238,42 @@ def region():
 
 @dataclass(frozen=True, kw_only=True)
 class Items(Step):
-    """Run the body once per work item of this CTA; binds the grid indices."""
+    """Run the body once per work item of this CTA; binds the grid indices, and `item.ordinal` (0, 1, ...) if `counted`.
 
+    source: `stride` = the items that the grid gives the CTA. `counter` = those that `Fetch` takes, until `Leave` finds none;
+    then the last CTA to leave sets the counter back. `work` = those that `TakeItem` reads, until `Leave` finds none; the
+    indices are bound behind `Leave`.
+    """
+
+    source: str = "stride"
+    counted: bool = False
     body: tuple[Step, ...] = region()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetch(Step):
+    """Take the number of the CTA's next item from the counter, which another CTA can then not get. By one thread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutItem(Step):
+    """Write the number of this item to buffer[slot] for the other roles, or -1 if there is none. By one thread."""
+
+    buffer: str
+    slot: Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeItem(Step):
+    """Read the number of this item from buffer[slot]: lane 0 of each warp, for its warp."""
+
+    buffer: str
+    slot: Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave(Step):
+    """Leave the items if there is none. Directly in the body of `Items`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,12 +350,13 @@ class Expect(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Arrive(Step):
-    """Plain arrival. by: `warps` = lane 0 of each of the warpgroup's 4 warps; `thread` = the elected thread."""
+    """Plain arrival. by: `warps` = lane 0 of each of the warpgroup's 4 warps; `thread` = the elected thread, `count` times."""
 
     barrier: str
     part: Poly
     slot: Slot
     by: str = "warps"
+    count: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -451,7 +504,7 @@ class ReduceOp:
 
 @dataclass(frozen=True, kw_only=True)
 class VoteOp:
-    """Flag dst = `cond`, an expression of row values, holds in one row of the warp at least."""
+    """Flag dst = `cond`, an expression of row values, holds in a row of the warp at least (for partial values: in a lane)."""
 
     dst: str
     cond: Expr
@@ -461,6 +514,29 @@ class VoteOp:
     def exprs(self) -> tuple[Expr, ...]:
         """What it reads."""
         return (self.cond,)
+
+
+OUTWEIGHS = 0.5  # of a lane's share of a row's sum, an eighth of the row or so
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomOp:
+    """Row value dst = max(-limit, min(0, -log2(total * OUTWEIGHS))), by each lane for its own share of `total`: how far, as a
+    power of two, the reference that the sum `total` is scaled to may stay behind.
+
+    A summand above the reference is rounded to its operand's type; one that is the maximum itself is 1, and exact. In a row
+    that hangs on one summand the difference would show, so the reference moves before one can outweigh the sum so far.
+    """
+
+    dst: str
+    total: str
+    limit: float
+    when: str | None = None
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What it reads."""
+        return tuple(Reg(name=n) for n in (self.total, self.when) if n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -481,7 +557,7 @@ class CompleteOp:
         return (Reg(name=self.value),)
 
 
-Op = MapOp | ReduceOp | VoteOp | CompleteOp
+Op = MapOp | ReduceOp | VoteOp | RoomOp | CompleteOp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -502,6 +578,13 @@ class Pack(Step):
 @dataclass(frozen=True, kw_only=True)
 class Zero(Step):
     """Set a tile value to 0."""
+
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forget(Step):
+    """What a tile value holds is of no use any more: its registers are free until it is written again."""
 
     value: str
 

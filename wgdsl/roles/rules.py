@@ -15,10 +15,10 @@ from .model import Kernel, Role, Step, walk
 
 Found = tuple[Step | None, str]
 
-ONE_THREAD = (m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
+ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
 ALL_THREADS = (
     m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Zero,
-    m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
+    m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
 )  # fmt: skip
 
 

@@ -6,9 +6,11 @@ In: framework, device, shape, dtype.  Out: an uninitialised array of that framew
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..foundation.dtypes import DType
+from .arrays import contiguous
 
 _TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 _TORCH |= {"i32": "int32", "i64": "int64", "bool": "bool"}
@@ -17,9 +19,7 @@ _TORCH |= {"i32": "int32", "i64": "int64", "bool": "bool"}
 def empty(framework: str, device: int, shape: tuple[int, ...], dtype: DType) -> Any:
     """An array to write into. `device` is a CUDA ordinal, or -1 for the host."""
     if framework == "torch":
-        torch = sys.modules["torch"]
-        where = f"cuda:{device}" if device >= 0 else "cpu"
-        return torch.empty(shape, dtype=getattr(torch, _TORCH[dtype.name]), device=where)
+        return torch_empty(device, shape, dtype)()
     if framework == "cupy":
         cupy = sys.modules["cupy"]
         with cupy.cuda.Device(device):
@@ -29,6 +29,14 @@ def empty(framework: str, device: int, shape: tuple[int, ...], dtype: DType) -> 
     import numpy as np
 
     return np.empty(shape, dtype.numpy())
+
+
+def torch_empty(device: int, shape: tuple[int, ...], dtype: DType) -> Callable[[], Any]:
+    """What makes such tensors: for a call that comes again, all is looked up beforehand."""
+    torch = sys.modules["torch"]
+    where = torch.device("cuda", device) if device >= 0 else torch.device("cpu")
+    make, element, strides = torch.empty_strided, getattr(torch, _TORCH[dtype.name]), contiguous(shape)
+    return lambda: make(shape, strides, dtype=element, device=where)
 
 
 def _jax(device: int, shape: tuple[int, ...], dtype: DType) -> Any:

@@ -82,7 +82,14 @@ def _torch(name: str, t: Any, torch: Any) -> ArrayView:
     where = device.index if device.type == "cuda" else -1
     if device.type not in ("cuda", "cpu"):
         raise WgError(NotAnArray(name=name, got=f"a tensor on device {device}"))
-    return ArrayView(t.data_ptr(), tuple(t.shape), t.stride(), torch_dtype_name(t.dtype), where, "torch")
+    if t.is_neg():
+        raise WgError(
+            NotAnArray(name=name, got="part of complex numbers, its sign still to be applied (`.resolve_neg()` does it)")
+        )
+    try:
+        return ArrayView(t.data_ptr(), tuple(t.shape), t.stride(), torch_dtype_name(t.dtype), where, "torch")
+    except RuntimeError as e:  # nested tensors, and what vmap and grad pass on
+        raise WgError(NotAnArray(name=name, got="a tensor without memory of its own")) from e
 
 
 def _numpy(name: str, a: Any) -> ArrayView:

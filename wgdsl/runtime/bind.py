@@ -8,9 +8,11 @@ dim determines it: with `dims H = G * R` the ratio R follows from H and G. What 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import (
@@ -30,6 +32,7 @@ from ..program.poly import Poly
 from .scalars import Number, evaluate, names_in, number, rounded
 
 LIMIT = 2**31 - 1
+REMEMBERED = 1024  # calls' shapes and numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +53,7 @@ class _Axis:
     symbols: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Equation:
+class _Equation(NamedTuple):
     axis: _Axis
     value: int
 
@@ -73,23 +75,29 @@ def shape_of(node: Input | Output, bound: Bound) -> tuple[int, ...]:
 
 
 class Binder:
-    """Solves calls of one program."""
+    """Solves calls of one program, and remembers some. Threads may share it."""
 
     def __init__(self, graph: ProgramGraph):
         self.graph = graph
+        self._bound = lru_cache(maxsize=REMEMBERED)(self._bind)
         nodes = {tensor_name(n): n for n in (*graph.inputs, *graph.outputs)}
         self._axes = {name: tuple(_axes(graph, name, node)) for name, node in nodes.items()}
         self._nodes = nodes
 
     def bind(self, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], scalars: Mapping[str, Any]) -> Bound:
         """Solve for the dims, then evaluate the scalars and check what the program requires."""
+        given = tuple((s.name, number(s.name, scalars[s.name], s.dtype)) for s in self.graph.scalars if s.name in scalars)
+        signs = tuple(math.copysign(1.0, value) for _, value in given)  # 0.0 == -0.0
+        return self._bound(tuple(shapes.items()), tuple(dims.items()), given, signs)
+
+    def _bind(self, shapes: Any, dims: Any, scalars: Any, _signs: Any) -> Bound:
         graph = self.graph
-        solved = _Solver(graph, dims).solve(list(self._equations(shapes)))
+        solved = _Solver(graph, dict(dims)).solve(list(self._equations(dict(shapes))))
         known = {**solved, **{name: extent.evaluate(solved) for name, extent in graph.derived.items()}}
         for name, value in known.items():
             if not 0 <= value <= LIMIT:
                 raise WgError(DimTooLarge(dim=name, value=value))
-        bound = Bound(dims=known, scalars=_scalars(graph, known, scalars))
+        bound = Bound(dims=known, scalars=_scalars(graph, known, dict(scalars)))
         for condition in graph.requires:
             if not evaluate(condition, bound.dims, bound.scalars):
                 values = {n: bound.scalars.get(n, known.get(n)) for n in sorted(names_in(condition))}
@@ -199,11 +207,11 @@ class _Solver:
         return NoWholeRatio(dim=unknown, formula=formula, total=e.value, where=e.axis.where, known=known, by=factor)
 
 
-def _scalars(graph: ProgramGraph, dims: Mapping[str, int], given: Mapping[str, Any]) -> dict[str, Number]:
+def _scalars(graph: ProgramGraph, dims: Mapping[str, int], given: Mapping[str, Number]) -> dict[str, Number]:
     out: dict[str, Number] = {}
     for s in graph.scalars:
         if s.name in given:
-            out[s.name] = number(s.name, given[s.name], s.dtype)
+            out[s.name] = given[s.name]
         elif s.default is None:
             raise WgError(MissingArgument(name=s.name, signature=signature(graph)))
         else:

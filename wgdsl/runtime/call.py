@@ -5,6 +5,7 @@ In: what the caller passed.  Out: arrays, scalars and dims by name, and, for a l
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,15 +15,17 @@ from ..diagnostics.model import Problem, WgError
 from ..diagnostics.runtime import (
     BaseRule,
     MissingArgument,
-    OverlappingOutput,
+    NotAnArray,
     ReadOnlyOutput,
     UnknownArgument,
     WrongDevice,
     WrongDType,
 )
 from ..program.graph import Input, Output, ProgramGraph
-from .arrays import ArrayView
+from .arrays import ArrayView, view
 from .bind import call_dims, signature, tensor_name, whole
+from .overlap import onto_itself
+from .scalars import number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +65,35 @@ class Interface:
         if len(inputs) != len(self.inputs):
             missing = [name for name in self.inputs if name not in inputs]
             raise WgError(MissingArgument(name=missing[0], signature=signature(self.graph)))
-        scalars = {name: named[name] for name in self.scalars if named.get(name) is not None}
+        scalars = {s.name: number(s.name, named[s.name], s.dtype) for s in self.graph.scalars if named.get(s.name) is not None}
         rest = [name for name in named if name not in self.inputs and name not in self.scalars]
-        dims = {name: whole(name, named[name]) for name in rest if name in self._dims}
+        dims = {name: whole(name, named[name]) for name in rest if name in self.dims}
         for name in rest:
             if name not in dims:
                 raise WgError(UnknownArgument(name=name, known=(*self.positions, *call_dims(self.graph))))
         return Given(inputs=inputs, outputs=self._outputs(out), scalars=scalars, dims=dims)
 
     @cached_property
-    def _dims(self) -> frozenset[str]:
+    def dims(self) -> frozenset[str]:
+        """The dims that a call may give by name."""
         return frozenset((*self.graph.dims, *self.graph.fixed))
+
+    def kind(self, name: str) -> str:
+        """`number`, `real` (an array of a type that complex numbers are made of) or `array`."""
+        if name not in self.nodes:
+            return "number"
+        return "real" if self.nodes[name].dtype.name in ("f32", "f16") else "array"
+
+    @cached_property
+    def results(self) -> Any:
+        """The type of several results."""
+        return namedtuple("Results", self.outputs, rename=True)
+
+    def result(self, arrays: Mapping[str, Any]) -> Any:
+        """What a call returns: its only output, or all of them."""
+        if len(self.outputs) == 1:
+            return arrays[self.outputs[0]]
+        return self.results(*(arrays[name] for name in self.outputs))
 
     def _placed(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         if len(args) > len(self.positions):
@@ -112,9 +133,18 @@ class Interface:
         if isinstance(node, Output):
             if v.readonly:
                 found.append(ReadOnlyOutput(name=name))
-            overlaps = [a for a, s in enumerate(v.strides) if s == 0 and v.shape[a] > 1 and 0 not in v.shape]
-            found += [OverlappingOutput(name=name, axis=axis) for axis in overlaps[:1]]
+            overlap = onto_itself(name, v)
+            found += [overlap] if overlap else []
         return found
+
+
+def host_views(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, ArrayView]:
+    """Views of NumPy arrays; the results have to be some too."""
+    seen = {name: view(name, a) for name, a in (*inputs.items(), *outputs.items())}
+    for name in outputs:
+        if seen[name].framework != "numpy":
+            raise WgError(NotAnArray(name=name, got=f"of {seen[name].framework}, where results are NumPy arrays"))
+    return seen
 
 
 def one_device(views: Mapping[str, ArrayView]) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,26 +18,19 @@ from typing import Any
 from ..diagnostics.emit import CompilerWarning
 from ..diagnostics.model import WgError
 from ..diagnostics.render import render_plain
-from ..diagnostics.runtime import EditedTextRefused, NotAnArray, WrongDevice
+from ..diagnostics.runtime import EditedTextRefused
 from ..program.graph import ProgramGraph
 from ..program.streamed import Streamed
 from ..roles.model import RoleProgram
-from ..targets.sm_90a import SM_90A
-from . import cuda
-from .allocate import empty
-from .arrays import ArrayView, to_numpy, view
-from .bind import Binder, Bound, shape_of
+from .arrays import ArrayView, to_numpy
+from .bind import Bound
 from .cache import Cache
-from .call import Given, Interface, one_device
+from .call import Given, Interface, host_views
+from .caller import Caller
 from .edited import edited_texts
-from .launch import Launch, prepare
-from .module import Module
+from .launch import Launch
 from .nvrtc import Compiled, Refused
-from .staging import staged
-from .streams import current_stream
 from .verdict import complaints_of
-
-PLANS, SHAPES = 512, 1024  # launches and bindings that a kernel remembers
 
 Backend = Callable[..., Mapping[str, Any]]  # (arrays, scalars, dims)
 
@@ -71,13 +63,10 @@ class Kernel:
     def __init__(self, forms: Forms, cache: Cache | None = None):
         self.forms = forms
         self.interface = Interface(forms.graph, forms.choices)
-        self._binder = Binder(forms.graph)
         self._cache = cache or Cache.shared()
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
-        self._modules: dict[str, Module] = {}
-        self._bindings: OrderedDict[Any, Bound] = OrderedDict()
-        self._plans: OrderedDict[Any, tuple[Launch, ...]] = OrderedDict()
+        self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries)
 
     def __repr__(self) -> str:
         return f"<wgdsl kernel: program {self.forms.graph.name}, schedule {self.forms.roles.schedule}, {self.target}>"
@@ -122,7 +111,7 @@ class Kernel:
         """Run it, and give what the schedule's `probe` steps have seen: a NumPy array of f32 for each tile, by a key like
         `P[b=0,g=0,r=0,i=0][j=2]`, numbers of tiles; NaN where the value has no element, or nothing was computed.
 
-        device: `gpu` or `sim`. Raises WgError (WG0909) for a schedule without a probe.
+        device: `gpu` or `sim`. Raises WgError (WG1009) for a schedule without a probe.
         """
         from .probing import probe
 
@@ -173,116 +162,25 @@ class Kernel:
         device: `gpu`, `sim` (the role program on the CPU) or `reference` (the program in float64). Returns the output, or a
         namedtuple of all. Raises WgError (WG06xx) for arguments that don't fit, EnvironmentFault without a GPU.
         """
-        if device != "gpu":
-            return self._elsewhere(device, args, named, out)
-        cuda.driver()
-        given = self.interface.sort(args, named, out)
-        views = {name: view(name, array) for name, array in given.inputs.items()}
-        first = next(iter(views.values()), None)
-        if first is not None and first.framework == "numpy":
-            one_device(views)
-            return self._staged(given)
-        outputs = self._outputs(given, views)
-        self._run(given, views, first.framework if first else "")
-        return self._result(outputs)
+        if device == "gpu":
+            return self._caller.call(args, named, out)
+        return self._elsewhere(device, args, named, out)
 
     def simulate(self, *args: Any, out: Any = None, seed: int | None = None, **named: Any) -> Any:
         """Run the role program in the simulator; results are NumPy arrays. `seed`: take turns in another order."""
         return self._elsewhere("sim", args, named, out, seed=seed)
 
-    def _outputs(self, given: Given, views: dict[str, ArrayView]) -> dict[str, Any]:
-        """The arrays to write into, allocated if need be; their views are added to `views`."""
-        first = next(iter(views.values()), None)
-        for name, array in given.outputs.items():
-            views[name] = view(name, array)
-        first = first or next(iter(views.values()))
-        results = {}
-        bound = None
-        for node in self.graph.outputs:
-            array = given.outputs.get(node.tensor)
-            if array is None:
-                bound = bound or self._bind(given, views)
-                array = empty(first.framework, first.device, shape_of(node, bound), node.dtype)
-                views[node.tensor] = view(node.tensor, array)._replace(readonly=False)  # JAX says it is; nobody has it yet
-            results[node.tensor] = array
-        return results
-
-    def _bind(self, given: Given, views: Mapping[str, ArrayView]) -> Bound:
-        shapes = {name: v.shape for name, v in views.items()}
-        key = (tuple(shapes.items()), tuple(given.scalars.items()), tuple(given.dims.items()))
-        return _remember(self._bindings, SHAPES, key, lambda: self._binder.bind(shapes, given.dims, given.scalars))
-
     def bound(self, given: Given) -> Bound:
         """The dims and scalars of a call."""
-        return self._bind(given, {name: view(name, array) for name, array in given.inputs.items()})
-
-    def launches(self, given: Given, views: Mapping[str, ArrayView]) -> tuple[Launch, ...]:
-        """The launches of a call on device arrays, without those that have nothing to do. Their device must be current."""
-        key = (tuple(views.items()), tuple(given.scalars.items()), tuple(given.dims.items()))
-        device = cuda.device(next(iter(views.values())).device)
-        return _remember(self._plans, PLANS, key, lambda: self._plan(given, views, device))
-
-    def _run(self, given: Given, views: Mapping[str, ArrayView], framework: str) -> None:
-        device = next(iter(views.values())).device
-        if device < 0:
-            self._refuse_host(views)
-        with cuda.on_device(device):
-            launches = self.launches(given, views)
-            if launches:
-                stream = current_stream(framework, device)
-                for launch in launches:
-                    launch.run(stream)
-        if framework in ("jax", "dlpack") and launches:  # nobody else orders their streams after ours
-            cuda.checked(cuda.driver().cuStreamSynchronize(0), "cuStreamSynchronize", self.graph.name)
-
-    def _refuse_host(self, views: Mapping[str, ArrayView]) -> None:
-        one_device(views)
-        name, v = next(iter(views.items()))
-        raise WgError(WrongDevice(name=name, got=v.place))
-
-    def _plan(self, given: Given, views: Mapping[str, ArrayView], dev: cuda.Device) -> tuple[Launch, ...]:
-        self.interface.check(views)
-        one_device(views)
-        bound = self._bind(given, views)
-        if all(0 in v.shape for name, v in views.items() if name in self.interface.outputs):
-            return ()
-        count = dev.multiprocessors
-        launches = (prepare(k, self._module(k.name), views, bound, dev.ordinal, count) for k in self.roles.kernels)
-        return tuple(launch for launch in launches if launch.blocks)
-
-    def _module(self, name: str) -> Module:
-        binary = self.binaries[name]
-        with self._lock:
-            if name not in self._modules:
-                kernel = next(k for k in self.roles.kernels if k.name == name)
-                shared = kernel.shared_bytes + SM_90A.shared_slack
-                entry = self.forms.entries[name]
-                module = Module(cubin=binary.cubin, entry=entry, target=self.target, shared=shared, compiler=binary.nvrtc)
-                self._modules[name] = module
-            return self._modules[name]
-
-    def _staged(self, given: Given) -> Any:
-        """Host arrays: copied to the current device and back."""
-        inputs = {name: to_numpy(name, a) for name, a in given.inputs.items()}
-        self.interface.check(self._host_views(inputs, given.outputs))
-        outputs = self.host_outputs(given)
-        device = cuda.current_device()
-        with cuda.on_device(device), staged(device, inputs, outputs) as views:
-            self._run(given, views, "numpy")
-        return self._result(outputs)
+        return self._caller.bound(given)
 
     def host_outputs(self, given: Given) -> dict[str, Any]:
         """NumPy arrays for the results: those given, new ones for the rest."""
-        bound = self.bound(given)
-        made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.graph.outputs}
-        return {**made, **given.outputs}
+        return self._caller.host_outputs(given)
 
-    def _host_views(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, ArrayView]:
-        seen = {name: view(name, a) for name, a in (*inputs.items(), *outputs.items())}
-        for name in outputs:
-            if seen[name].framework != "numpy":
-                raise WgError(NotAnArray(name=name, got=f"of {seen[name].framework}, where results are NumPy arrays"))
-        return seen
+    def launches(self, given: Given, views: Mapping[str, ArrayView]) -> tuple[Launch, ...]:
+        """The launches of a call on device arrays, without those that have nothing to do. Their device must be current."""
+        return self._caller.plan(given, views).launches(tuple(v.pointer for v in views.values()))
 
     def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any, **more: Any) -> Any:
         """One of the backends on NumPy arrays."""
@@ -290,36 +188,10 @@ class Kernel:
             raise ValueError(f"device is {device!r}; there are gpu, {', '.join(self.forms.backends)}")
         given = self.interface.sort(args, named, out)
         inputs = {name: to_numpy(name, a) for name, a in given.inputs.items()}
-        seen = self._host_views(inputs, given.outputs)
+        seen = host_views(inputs, given.outputs)
         self.interface.check(seen)
-        bound = self._bind(given, seen)
+        bound = self._caller.bind(given, seen)
         results = self.forms.backends[device](inputs, bound.scalars, bound.dims, **more)
         for name, array in given.outputs.items():
             array[...] = results[name]
-        return self._result({**results, **given.outputs})
-
-    def _result(self, outputs: Mapping[str, Any]) -> Any:
-        if len(self.interface.outputs) == 1:
-            return outputs[self.interface.outputs[0]]
-        return self._results(*(outputs[name] for name in self.interface.outputs))
-
-    @cached_property
-    def _results(self) -> Any:
-        return namedtuple("Results", self.interface.outputs, rename=True)
-
-
-def _remember(memory: OrderedDict[Any, Any], limit: int, key: Any, make: Callable[[], Any]) -> Any:
-    """A small cache. Two threads may make the same entry at once; either will do."""
-    try:
-        return memory[key]
-    except KeyError:
-        value = make()
-    except TypeError:  # something in the key can't be hashed, an array of rank 0 for a scalar: make it each time
-        return make()
-    memory[key] = value
-    while len(memory) > limit:
-        try:
-            memory.popitem(last=False)
-        except KeyError:
-            break
-    return value
+        return self.interface.result({**results, **given.outputs})

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import cache
 
 
 def current_stream(framework: str, device: int) -> int:
     """The handle of the current stream on a device; 0 is the default stream."""
     if framework == "torch":
-        return sys.modules["torch"].cuda.current_stream(device).cuda_stream
+        return torch_stream()(device)
     if framework == "cupy":
-        return sys.modules["cupy"].cuda.get_current_stream().ptr
+        cuda = sys.modules["cupy"].cuda
+        with cuda.Device(device):  # CuPy asks for the one of the current device
+            return cuda.get_current_stream().ptr
     return 0
+
+
+@cache
+def torch_stream() -> Callable[[int], int]:
+    """What gives torch's current stream on a device: the quick way inside torch where there is one."""
+    torch = sys.modules["torch"]
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return quick or (lambda device: torch.cuda.current_stream(device).cuda_stream)

@@ -73,52 +73,75 @@ def geometry(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Geometry
     return Geometry(m.dtype.name, extents, strides, m.box, m.swizzle)
 
 
-def placeholder(m: TensorMap, address: int) -> Any:
-    """A descriptor that the kernel is given but doesn't copy with: one element at an address that exists."""
+class Encoder:
+    """Makes the descriptors of one geometry, wherever the array lies."""
+
+    def __init__(self, g: Geometry):
+        d = driver()
+        kinds, swizzles = d.CUtensorMapDataType, d.CUtensorMapSwizzle
+        swizzle = f"CU_TENSOR_MAP_SWIZZLE_{g.swizzle}B" if g.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
+        self.geometry = g
+        self._before = (getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[g.dtype]}"), len(g.extents))
+        self._after = (
+            [d.cuuint64_t(n) for n in g.extents],
+            [d.cuuint64_t(n) for n in g.strides],
+            [d.cuuint32_t(n) for n in g.box],
+            [d.cuuint32_t(1)] * len(g.box),
+            d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(swizzles, swizzle),
+            d.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            d.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+
+    def encode(self, pointer: int) -> Any:
+        """The driver's descriptor; it owns its bytes. Raises CudaError."""
+        result = driver().cuTensorMapEncodeTiled(*self._before, pointer, *self._after)
+        return checked(result, "cuTensorMapEncodeTiled")
+
+
+@lru_cache(maxsize=512)
+def encoder(g: Geometry) -> Encoder:
+    """The encoder of a geometry: the same one for all calls, so that they share descriptors."""
+    return Encoder(g)
+
+
+@lru_cache(maxsize=4096)
+def encoded(e: Encoder, pointer: int) -> Any:
+    """The descriptor at an address, made once."""
+    return e.encode(pointer)
+
+
+def forget() -> None:
+    """Drop every descriptor made so far."""
+    encoder.cache_clear()
+    encoded.cache_clear()
+
+
+def placeholder(m: TensorMap) -> Encoder:
+    """Of a descriptor that the kernel is given but doesn't copy with: one element, at any address that exists."""
     rest = len(m.dims) - 1
-    shape = Geometry(m.dtype.name, (1,) * (rest + 1), (_up(m.dtype.nbytes),) * rest, m.box, m.swizzle)
-    return _encoded(shape, address - address % TMA.global_alignment)
+    return encoder(Geometry(m.dtype.name, (1,) * (rest + 1), (_up(m.dtype.nbytes),) * rest, m.box, m.swizzle))
 
 
-def encode(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Any:
-    """The driver's descriptor of an array that has elements.
+def encoder_of(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Encoder:
+    """The encoder for an array that has elements. Of its address only the place within 16 bytes counts.
 
-    Raises WgError (WG0607 to WG0609, WG0621) with the argument's name.
+    Raises WgError (WG0607 to WG0609) with the argument's name.
     """
     problem = map_problem(m, view)
     if problem is not None:
         raise WgError(problem)
-    shape = geometry(m, view, dims)
-    try:
-        return _encoded(shape, view.pointer)
-    except CudaError as e:
-        for d in m.dims[1:]:
-            if view.strides[d.axis] == 0 and view.shape[d.axis] > 1:
-                raise WgError(StrideRule(name=m.tensor, axis=d.axis, nbytes=0)) from e
-        what = f"extents {list(shape.extents)}, strides {list(shape.strides)} bytes, box {list(shape.box)}, swizzle {m.swizzle}"
-        raise WgError(MapRefused(name=m.tensor, code_name=e.code, what=what)) from e
+    return encoder(geometry(m, view, dims))
+
+
+def refused(m: TensorMap, view: ArrayView, g: Geometry, e: CudaError) -> WgError:
+    """What to say when the driver takes no such map."""
+    for d in m.dims[1:]:
+        if view.strides[d.axis] == 0 and view.shape[d.axis] > 1:
+            return WgError(StrideRule(name=m.tensor, axis=d.axis, nbytes=0))
+    what = f"extents {list(g.extents)}, strides {list(g.strides)} bytes, box {list(g.box)}, swizzle {g.swizzle}"
+    return WgError(MapRefused(name=m.tensor, code_name=e.code, what=what))
 
 
 def _up(nbytes: int) -> int:
     return -(-nbytes // TMA.stride_multiple) * TMA.stride_multiple
-
-
-@lru_cache(maxsize=512)
-def _encoded(g: Geometry, pointer: int) -> Any:
-    d = driver()
-    kinds, swizzles = d.CUtensorMapDataType, d.CUtensorMapSwizzle
-    swizzle = f"CU_TENSOR_MAP_SWIZZLE_{g.swizzle}B" if g.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
-    result = d.cuTensorMapEncodeTiled(
-        getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[g.dtype]}"),
-        len(g.extents),
-        pointer,
-        [d.cuuint64_t(n) for n in g.extents],
-        [d.cuuint64_t(n) for n in g.strides],
-        [d.cuuint32_t(n) for n in g.box],
-        [d.cuuint32_t(1)] * len(g.box),
-        d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        getattr(swizzles, swizzle),
-        d.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        d.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
-    return checked(result, "cuTensorMapEncodeTiled")

@@ -14,7 +14,7 @@ from ..foundation.dtypes import F32
 from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Map, Reduce
 from ..program.streamed import OLD_SUFFIX, State, Streamed
-from ..roles.model import Axis, MapOp, Op, ReduceOp, Value, VoteOp
+from ..roles.model import Axis, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
 from ..syntax import ast
 from .lazy import correction_exponent
 
@@ -128,6 +128,8 @@ class Computer:
             if s is not None:
                 identity = const(float(IDENTITY[s.node.op]))
                 out.append(MapOp(dst=self.state_value(s), expr=identity, rows=rows))
+                if self.room(s) is not None:
+                    out.append(MapOp(dst=self.room(s) or "", expr=const(0.0), rows=rows))
         return out
 
     def correction_name(self, s: State) -> str:
@@ -140,6 +142,19 @@ class Computer:
     def flag(self, state: str) -> str:
         """Whether a lazy state moved in this warp."""
         return self.declare(Value(name=f"{state}.grown", role=self.role, kind="flag", dtype=F32))
+
+    def weight(self, s: State) -> str | None:
+        """The sum that tells what a summand scaled to a lazy state weighs."""
+        if s.name not in self.lazy:
+            return None
+        scaled = (t.name for t in self.streamed.states if s.name in t.references and not t.is_contract)
+        return next(scaled, None)
+
+    def room(self, s: State) -> str | None:
+        """The row value that says how far a lazy state may stay behind; None where there is no sum to tell."""
+        weight = self.weight(s)
+        found = None if weight is None else self.streamed.state(weight)
+        return None if found is None else self.row(f"{self.state_value(s)}.room", partial=self.is_partial(found))
 
     def moved_flag(self, s: State) -> str | None:
         """The flag without which the correction of a state is no step; None if it always is one."""
@@ -283,6 +298,7 @@ class _Ops:
         lanes = "partial" if self.computer.is_partial(s) else "full"
         self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
         self.running[s.name] = dst
+        self.weigh(s)
         self.computer.reading.pop(s.name, None)
         guarded = s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full)
         if s.name in self.computer.lazy and dst != value:
@@ -307,7 +323,9 @@ class _Ops:
         moving = next(t for t in self.streamed.states if s.name in t.references)
         grown = self.computer.flag(value)
         exponent = self.read(correction_exponent(moving))
-        self.emit(VoteOp(dst=grown, cond=Cmp(op="lt", left=exponent, right=const(-self.computer.lazy[s.name])), rows=self.rows))
+        room = self.computer.room(s)
+        limit = const(-self.computer.lazy[s.name]) if room is None else Reg(name=room)
+        self.emit(VoteOp(dst=grown, cond=Cmp(op="lt", left=exponent, right=limit), rows=self.rows))
         if guarded:
             self.guard(s, new, when=grown)
         self.correct(moving, when=grown)
@@ -319,6 +337,14 @@ class _Ops:
         self.computer.reading.pop(s.name, None)
         if guarded:
             self.guard(s, value)
+
+    def weigh(self, s: State) -> None:
+        """After a row's sum: how far the lazy state that it is scaled to may now stay behind. Sums only grow meanwhile."""
+        for t in self.streamed.states:
+            name = self.computer.room(t) if self.computer.weight(t) == s.name else None
+            if name is not None:
+                when = None if self.first else self.computer.moved_flag(s)
+                self.emit(RoomOp(dst=name, total=self.running[s.name], limit=self.computer.lazy[t.name], when=when))
 
     def follow(self, s: State) -> None:
         """What was accumulated so far, scaled to where the lazy state has moved; once a tile."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotYetSupported, StillInFlight, UnknownName
-from ..program.expr import TRUE, Expr, Load, Reg, Scalar, Select, const, loads, rewrite
+from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
 from ..program.graph import Output
 from ..program.poly import Poly
 from ..program.rules import covers
@@ -33,11 +33,12 @@ from ..roles.model import (
     StoreGlobal,
     StoreShared,
     TmaStore,
+    Wait,
     WaitStore,
 )
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
-from .place import Placed, name_of
+from .place import WARPS, Placed, name_of
 from .sync import RoleSync
 
 
@@ -160,13 +161,42 @@ class MathSync(RoleSync):
         return BarSync(id=self.local, threads=WARPGROUP, note=note)
 
     def store(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
-        b = p.buffer
-        part = Poly.of("wg") if b.parts > 1 else Poly.of(0)
-        slot = Slot(ring=b.ring)
+        if p.staged_parts:
+            return self.in_ring(o, p, src, rows, cols)
         if p.home.over is not None:
             self.emit(self.group_sync(f"all warps have read {p.home.over}"))
         elif self.plan.persistent:
-            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)), self.group_sync(f"{b.name} is free"))
+            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)), self.group_sync(f"{p.buffer.name} is free"))
+        self.stage(o, p, src, rows, cols)
+        if p.home.over is not None:
+            self.release_under(p)
+
+    def in_ring(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
+        """Through slots of a ring, one for each warpgroup's part: each writes and stores its own, and frees all of them."""
+        ring = self.placement.rings[p.buffer.ring]
+        slot = Slot(ring=ring.name)
+        assert ring.full is not None and ring.empty is not None
+        outer = self.out
+        for k in range(p.staged_parts):
+            self.emit(Wait(barrier=ring.full, part=Poly(), slot=slot, note=f"lent to part {k} of {o.tensor}"))
+            self.out = []
+            self.stage(o, p, src, rows, cols)
+            done = Arrive(barrier=ring.empty, part=Poly(), slot=slot, by="thread", count=WARPS, span=self.span)
+            self.emit(Elect(body=(WaitStore(pending=0, span=self.span), done)))
+            own, self.out = tuple(self.out), outer
+            if p.staged_parts == 1:
+                self.emit(*own)
+            else:
+                mine = conjunction(Affine(poly=Poly.of("wg") - k), Affine(poly=k - Poly.of("wg")))
+                free = Arrive(barrier=ring.empty, part=Poly(), slot=slot, span=self.span)
+                self.emit(If(cond=mine, then=own, other=(free,)))
+            self.emit(Advance(ring=ring.name))
+
+    def stage(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
+        """Registers to the staging buffer, and from there to global memory."""
+        b = p.buffer
+        part = Poly.of("wg") if b.parts > 1 else Poly.of(0)
+        slot = Slot(ring=b.ring)
         self.emit(StoreShared(buffer=b.name, part=part, slot=slot, src=src))
         copies = [
             TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, span=self.span)
@@ -187,8 +217,6 @@ class MathSync(RoleSync):
             other = tuple(replace(x, span=self.span) for x in plain)
             note = "a row pitch that suits the tensor map"
             self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))
-        if p.home.over is not None:
-            self.release_under(p)
 
     def release_under(self, p: Placed) -> None:
         """The store has read its buffer: the one underneath may be filled again."""
@@ -199,9 +227,13 @@ class MathSync(RoleSync):
         arrive = Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring), by="thread", span=self.span)
         self.emit(Elect(body=(WaitStore(pending=0, span=self.span), arrive)), Advance(ring=ring))
 
-    def end_item(self) -> None:
-        """Release what was filled once an item and has no staging over it. Every product has been awaited by now."""
-        over = {self.placement.ring_of[h.over] for h in self.plan.homes.values() if h.over}
+    def loop_ended(self) -> None:
+        """Release what was filled once an item and has no staging over it, before results are finished: where they are staged
+        in a ring, its slots are lent only after the next item's first fill of this."""
+        if self.state.flight:
+            return  # `finish` refuses that
+        placed = self.placement.placed.values()
+        over = {self.placement.ring_of[p.home.over] for p in placed if p.home.over and not p.staged_parts}
         once: dict[str, None] = {}
         for p in self.products.values():
             for home in (p.a, p.b):

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotFilled, NotYetSupported, UnknownName
+from ..program.expr import Affine, conjunction
 from ..program.poly import Poly
-from ..roles.model import Advance, Expect, Slot, Tma, Wait
+from ..roles.model import Advance, Arrive, Expect, If, Slot, Step, Tma, Wait
 from ..syntax import ast
-from .pipeline import ast_text
+from .pipeline import Copy, ast_text
 from .place import Placed, name_of
 from .plan import steps_of
 from .sync import RoleSync
+
+SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
 
 
 class LoadSync(RoleSync):
@@ -111,6 +114,8 @@ class LoadSync(RoleSync):
         """One slot of one barrier: wait until it is empty, expect all bytes, start all copies."""
         r, slot = self.placement.rings[ring], Slot(ring=ring)
         at = Poly.of(part if self.placement.per_part(ring) else 0)
+        if position is not None:
+            self.lend_before_first(ring, position)
         if r.empty is not None:
             self.emit(Wait(barrier=r.empty, part=at, slot=slot, flip=True))
         assert r.full is not None
@@ -133,6 +138,49 @@ class LoadSync(RoleSync):
                             panel=panel,
                         )
                     )
+
+    def staging(self) -> list[tuple[str, int]]:
+        """(ring, slots) of each staging buffer over a ring that this role fills."""
+        staged = (p for p in self.placement.placed.values() if p.staged_parts)
+        return [(p.buffer.ring, p.staged_parts) for p in staged if self.fills(p.home.over or "")]
+
+    def lend(self, ring: str, slots: int) -> tuple[Step, ...]:
+        """The slots in which a result is staged, as if filled behind the item's last fill: empty, and full without bytes."""
+        r, slot, out = self.placement.rings[ring], Slot(ring=ring), []
+        assert r.full is not None and r.empty is not None
+        for _ in range(slots):
+            out += [
+                Wait(barrier=r.empty, part=Poly(), slot=slot, flip=True, span=self.span, note="lent to a result"),
+                Arrive(barrier=r.full, part=Poly(), slot=slot, by="thread", span=self.span),
+                Advance(ring=ring, span=self.span),
+            ]
+        return tuple(out)
+
+    def lend_before_first(self, ring: str, position: Poly) -> None:
+        """The slots for the item before, as late as can be: when the first fill of the next item needs the ring."""
+        copy = self.current
+        at_start = position.constant == 0 or (copy is not None and copy.kind != "prologue" and self.starts(copy, position))
+        if not self.plan.persistent or not at_start:
+            return
+        for name, slots in self.staging():
+            if name == ring:
+                self.counted = True
+                cond = conjunction(*((Affine(poly=-position),) if position.constant != 0 else ()), SECOND)
+                self.emit(If(cond=cond, then=self.lend(ring, slots)))
+
+    @staticmethod
+    def starts(copy: Copy, position: Poly) -> bool:
+        """Whether a copy of the loop may hold the first position of the stream."""
+        return copy.kind == "drain" or (position - copy.j).constant == copy.low
+
+    def nothing_streamed(self) -> None:
+        for ring, slots in self.staging() if self.plan.persistent else ():
+            self.counted = True
+            self.emit(If(cond=SECOND, then=self.lend(ring, slots)))
+
+    def leave(self) -> None:
+        for ring, slots in self.staging():
+            self.emit(*self.lend(ring, slots))
 
     def origin(self, p: Placed, index: str, share: int, part: int, position: Poly | None) -> Poly:
         """First element of a part's tile along an index; `share`: elements of a part along it."""

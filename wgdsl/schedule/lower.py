@@ -22,7 +22,8 @@ from .barriers import Ids, deal_ids
 from .compute import display
 from .finish import MathSync
 from .load import LoadSync
-from .mask import Trip, make_trip
+from .mask import Trip, live_trip, make_trip
+from .order import make_order
 from .place import Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
 from .sync import RoleSync
@@ -40,13 +41,15 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     """The role program of `schedule` over a streamed program. Raises WgError (WG04xx)."""
     plan = make_plan(streamed, schedule)
     placement = place(plan)
-    trip = make_trip(plan, _domain(streamed))
+    domain = _domain(streamed)
+    trip = make_trip(plan, domain)
+    own = live_trip(plan, trip, domain) if plan.skips else trip
     ids = deal_ids(plan)
-    synced = [_sync(plan, placement, trip, r, ids) for r in plan.roles]
+    synced = [_sync(plan, placement, own if r.split else trip, r, ids) for r in plan.roles]
     _all_done(streamed, synced, products=True)
     steps = [s.steps() for s in synced]
     _all_done(streamed, synced, products=False)
-    kernel = _kernel(plan, placement, ids, synced, steps)
+    kernel = _kernel(plan, placement, trip, ids, synced, steps)
     return RoleProgram(
         program=streamed.program.name,
         schedule=schedule.name,
@@ -87,7 +90,9 @@ def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids
 # The kernel.
 
 
-def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]) -> Kernel:
+def _kernel(
+    plan: Plan, placement: Placement, trip: Trip, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]
+) -> Kernel:
     graph = plan.graph
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
@@ -98,11 +103,11 @@ def _kernel(plan: Plan, placement: Placement, ids: Ids, synced: list[RoleSync], 
         program=graph.name,
         schedule=plan.schedule.name,
         target=plan.schedule.target,
-        grid=_grid(plan),
+        grid=_grid(plan, trip, placement),
         threads=threads,
         roles=tuple(_role(s, body, threads) for s, body in zip(synced, steps, strict=True)),
         rings=tuple(placement.rings.values()),
-        buffers=tuple(p.buffer for p in placement.placed.values()),
+        buffers=(*(p.buffer for p in placement.placed.values()), *((placement.work,) if placement.work else ())),
         barriers=tuple(placement.barriers.values()),
         values=tuple(v for s in synced for v in s.computer.values.values()),
         maps=tuple(p.map for p in placement.placed.values()),
@@ -126,12 +131,14 @@ def _count(plan: Plan, role: str) -> int:
     return next(r.count for r in plan.roles if r.name == role)
 
 
-def _grid(plan: Plan) -> Grid:
+def _grid(plan: Plan, trip: Trip, placement: Placement) -> Grid:
+    line = next(i for i in plan.schedule.items if isinstance(i, ast.GridDecl))
     axes = []
     for i in plan.grid:
         tile = plan.tiles.get(i, 1)
         axes.append(GridAxis(index=i, tile=tile, blocks=ceildiv(plan.graph.extents[i], tile)))
-    return Grid(axes=tuple(axes), persistent=plan.persistent)
+    dynamic = plan.work is not None
+    return Grid(axes=tuple(axes), persistent=plan.persistent, dynamic=dynamic, order=make_order(plan, line, trip, placement))
 
 
 def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
@@ -195,4 +202,6 @@ def _params(plan: Plan, placement: Placement, every: list[Step], probed: tuple[T
     for p in placement.placed.values():
         if p.needs_fallback:
             out.append(Param(kind="flag", name=f"{p.home.tensor}.tma", tensor=p.home.tensor))
+    if plan.work is not None:
+        out.append(Param(kind="counter", name=f"{plan.work.name}.next", dtype=I32))
     return tuple(out)

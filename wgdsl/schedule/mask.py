@@ -7,7 +7,7 @@ predicates alone; any other predicate is partial everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..program.expr import Affine, Expr, conjuncts
 from ..program.poly import Poly, ceildiv, floordiv, maximum, minimum
@@ -38,6 +38,8 @@ class Trip:
 
     seen_stop, seen_start: elements of the axis from this one on (before this one) lie outside for every row of the CTA,
     though their tile is visited; None if there are none inside the extent.
+    first, last: the positions [first, last) at which a role works on tiles; it passes over the others, which are empty for the
+    rows of its warpgroup (`skips`).
     """
 
     axis: str
@@ -50,6 +52,9 @@ class Trip:
     partials: tuple[Partial, ...]
     seen_start: Poly | None
     seen_stop: Poly | None
+    first: Poly
+    last: Poly
+    skips: bool = False
 
     def tile(self, position: Poly) -> Poly:
         return self.hi - 1 - position if self.descending else self.lo + position
@@ -63,6 +68,7 @@ class _Bound:
     predicate: Expr
     upper: bool
     loosest: Poly  # j bound for some row of the CTA
+    loosest_own: Poly  # j bound for some row of the warpgroup
     tightest: Poly  # j bound for every row of the warpgroup
     rows: bool  # whether it depends on the row
 
@@ -70,15 +76,9 @@ class _Bound:
 def make_trip(plan: Plan, domain: Expr) -> Trip:
     """The trip along the streamed axis for elements inside `domain` and the axis' extent."""
     axis, size = plan.axis, plan.tiles[plan.axis]
-    extent = Affine(poly=plan.graph.extents[axis] - 1 - Poly.of(axis))
-    found = [_bound(plan, "end", extent)]
-    rest: list[Partial] = []
-    for k, p in enumerate(conjuncts(domain)):
-        bound = _bound(plan, f"where{k}" if k else "where", p)
-        if bound is None:
-            rest.append(Partial(name=f"where{k}", predicate=p, start=Poly.of(0), stop=None))
-        else:
-            found.append(bound)
+    found = _bounds(plan, domain)
+    free = (p for p, b in zip(conjuncts(domain), found[1:], strict=True) if b is None)
+    rest = [Partial(name=f"where{k}", predicate=p, start=Poly.of(0), stop=None) for k, p in enumerate(free)]
     bounds = [b for b in found if b is not None]
     hi = minimum(*(floordiv(b.loosest + size, size) for b in bounds if b.upper))
     lows = [floordiv(b.loosest, size) for b in bounds if not b.upper]
@@ -113,7 +113,45 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
         partials=(*partials, *rest),
         seen_start=seen_start,
         seen_stop=seen_stop,
+        first=Poly.of(0),
+        last=n,
     )
+
+
+def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:
+    """The trip of a split role that passes over tiles which are empty for the rows of a warpgroup."""
+    axis, size = plan.axis, plan.tiles[plan.axis]
+    bounds = [b for b in _bounds(plan, domain) if b is not None]
+    hi = minimum(*(floordiv(b.loosest_own + size, size) for b in bounds if b.upper))
+    lo = maximum(0, *(floordiv(b.loosest_own, size) for b in bounds if not b.upper))
+    head, tail = (trip.hi - hi, trip.hi - lo) if plan.descending else (lo - trip.lo, hi - trip.lo)
+    head, tail = maximum(0, head), minimum(trip.n, tail)
+    some = minimum(1, maximum(0, tail - head)) * _rows_left(plan)
+    names = {k: f"{axis}.{k}" for k in ("some", "first", "last")}
+    alive = Poly.of(names["some"])
+    lets = (
+        (names["some"], some),
+        (names["first"], trip.n - (trip.n - head) * alive),
+        (names["last"], trip.n - (trip.n - tail) * alive),
+    )
+    ends = {"first": Poly.of(names["first"]), "last": Poly.of(names["last"])}
+    return replace(trip, mask_lets=(*trip.mask_lets, *lets), skips=True, **ends)
+
+
+def _rows_left(plan: Plan) -> Poly:
+    """1 if the warpgroup has a row inside the extent, else 0."""
+    role = plan.split_role
+    if role is None or role.split is None:
+        return Poly.of(1)
+    first = plan.axis_of(role.split).origin
+    return minimum(1, maximum(0, plan.graph.extents[role.split] - first))
+
+
+def _bounds(plan: Plan, domain: Expr) -> list[_Bound | None]:
+    """The end of the axis and each predicate of the domain as a bound, None for what is none."""
+    extent = Affine(poly=plan.graph.extents[plan.axis] - 1 - Poly.of(plan.axis))
+    parts = enumerate(conjuncts(domain))
+    return [_bound(plan, "end", extent), *(_bound(plan, f"where{k}" if k else "where", p) for k, p in parts)]
 
 
 def _bound(plan: Plan, name: str, p: Expr) -> _Bound | None:
@@ -124,16 +162,16 @@ def _bound(plan: Plan, name: str, p: Expr) -> _Bound | None:
         return None
     rest = p.poly.without([plan.axis])
     highest, _ = _extremes(plan, rest, whole=True)
-    _, lowest = _extremes(plan, rest, whole=False)
-    if highest is None or lowest is None:
+    own, lowest = _extremes(plan, rest, whole=False)
+    if highest is None or lowest is None or own is None:
         return None
     if c.constant < 0:
         q = -c.constant
-        loosest, tightest = floordiv(highest, q), floordiv(lowest, q)
+        loosest, loosest_own, tightest = (floordiv(x, q) for x in (highest, own, lowest))
     else:
         q = c.constant
-        loosest, tightest = ceildiv(-highest, q), ceildiv(-lowest, q)
-    return _Bound(name, p, c.constant < 0, loosest, tightest, highest != lowest)
+        loosest, loosest_own, tightest = (ceildiv(-x, q) for x in (highest, own, lowest))
+    return _Bound(name, p, c.constant < 0, loosest, loosest_own, tightest, highest != lowest)
 
 
 def _extremes(plan: Plan, rest: Poly, whole: bool) -> tuple[Poly | None, Poly | None]:

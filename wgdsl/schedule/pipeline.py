@@ -146,13 +146,13 @@ class _Parts:
     low: int
 
     def copies(self) -> Iterator[Copy]:
-        n = self.trip.n
+        first, last = self.trip.first, self.trip.last
         if self.high > self.low:
-            j = Poly.of(-self.high)
-            yield self.copy("prologue", j, [i for i in self.items if i.offset in (None, self.high)], self.all_masks)
+            items = [i for i in self.items if i.offset in (None, self.high)]
+            yield self.copy("prologue", first - self.high, items, self.all_masks)
         yield from self.steady()
         if self.high > self.low:
-            yield self.copy("drain", n - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks)
+            yield self.copy("drain", last - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks)
 
     def copy(self, kind: str, j: Poly, items: list[Item], masks: tuple[Partial, ...], **kw) -> Copy:
         first = kind == "prologue"
@@ -177,7 +177,7 @@ class _Parts:
     def steady(self) -> Iterator[Copy]:
         """Loops over [-low, n - high), split where a predicate changes between partial and full."""
         var = Poly.of(f"{self.trip.axis}.pos")
-        start, stop = Poly.of(-self.low), self.trip.n - self.high
+        start, stop = self.trip.first - self.low, self.trip.last - self.high
         d = self.compute_offset()
         if not self.masked or d is None:
             yield self.copy("steady", var, list(self.items), (), start=start, stop=stop)
@@ -191,12 +191,12 @@ class _Parts:
             start = maximum(start, end)
 
     def segments(self, first: int) -> list[tuple[Poly, tuple[Partial, ...]]]:
-        """(end position, masks) of each mask class from position `first` on."""
+        """(end position, masks) of each mask class from position `first` on, counted from the role's first."""
         live = [p for p in self.trip.partials if not (p.stop is not None and (p.stop.constant or first + 1) <= first)]
         everywhere = tuple(p for p in live if p.everywhere)
         prefix = tuple(p for p in live if p.prefix)
         suffix = tuple(p for p in live if not p.prefix and not p.everywhere)
-        n = self.trip.n
+        n = self.trip.last
         out: list[tuple[Poly, tuple[Partial, ...]]] = []
         if prefix:
             out.append((maximum(*(p.stop for p in prefix if p.stop is not None)), (*prefix, *suffix, *everywhere)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import CantShare, NoHome, NotFilled, NotYetSupported, TileShape, UnknownName
+from ..foundation.dtypes import I32
 from ..foundation.source import Span
 from ..program.graph import Input, Output
 from ..program.poly import Poly, floordiv
@@ -20,10 +21,11 @@ from ..targets.descriptor import CORE_ROWS
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.swizzle import swizzle_for
 from ..targets.tma import TMA
-from .plan import Home, Plan, RolePlan, steps_of
+from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 WARPS = 4  # of a warpgroup
+WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,7 @@ class Placed:
     rows_axis: int
     cols_axis: int
     needs_fallback: bool  # a store whose row pitch may not suit the tensor map
+    staged_parts: int = 0  # slots of the streamed ring that it takes behind an item's last fill, one for each part
 
     def copies(self, rows: Poly, cols: Poly) -> list[tuple[int, tuple[Poly, ...]]]:
         """(panel, coordinates) of each copy of a tile at element (rows, cols) of its two axes."""
@@ -71,6 +74,7 @@ class Placement:
     barriers: dict[str, Barrier]
     ring_of: dict[str, str]
     shared_bytes: int = 0
+    work: Buffer | None = None  # where the numbers of work items stand
 
     def per_part(self, ring: str) -> bool:
         """Whether each part of the ring has its own barrier."""
@@ -85,6 +89,26 @@ def name_of(t: ast.Name | ast.Index) -> str:
 def place(plan: Plan) -> Placement:
     """Raises WgError (WG04xx) for homes that can't be placed."""
     return _Placer(plan).run()
+
+
+def place_work(plan: Plan, work: Work, placement: Placement) -> None:
+    """The ring of work items: a number a slot; the role that fetches writes it, one lane of every other warp frees it."""
+    granule = TMA.unswizzled_alignment
+    offset = -(-placement.shared_bytes // granule) * granule
+    buffer = Buffer(
+        name=work.name, tensor=work.name, dtype=I32, rows=1, cols=WORK_COLS, rows_index="", cols_index="", swizzle=0,
+        ring=work.name, stages=work.stages, offset=offset, part_stride=granule, span=work.span,
+    )  # fmt: skip
+    at = offset + buffer.total_bytes
+    full = Barrier(name=f"{work.name}.full", ring=work.name, count=1, parts=1, stages=work.stages, offset=at)
+    readers = sum(WARPS * r.count for r in plan.roles if r.name != work.role)
+    empty = replace(full, name=f"{work.name}.empty", count=readers, offset=at + MBARRIER_BYTES * work.stages)
+    placement.rings[work.name] = Ring(
+        name=work.name, stages=work.stages, buffers=(work.name,), full=full.name, empty=empty.name
+    )
+    placement.barriers |= {full.name: full, empty.name: empty}
+    placement.shared_bytes = empty.offset + MBARRIER_BYTES * work.stages
+    placement.work = buffer
 
 
 class _Placer:
@@ -102,7 +126,10 @@ class _Placer:
         placed, end = self.offsets(placed)
         rings, barriers = self.rings(placed, end)
         last = max((b.offset + MBARRIER_BYTES * b.parts * b.stages for b in barriers.values()), default=end)
-        return Placement(placed=placed, rings=rings, barriers=barriers, ring_of=ring_of, shared_bytes=last)
+        out = Placement(placed=placed, rings=rings, barriers=barriers, ring_of=ring_of, shared_bytes=last)
+        if plan.work is not None:
+            place_work(plan, plan.work, out)
+        return out
 
     # Who fills, who reads.
     def find_fills(self) -> list[Fill]:
@@ -285,8 +312,8 @@ class _Placer:
         why = ""
         if not home.output:
             why = f"`{home.name}` is an operand; only a staging buffer lies over another"
-        elif other.home.stages > 1 or self.plan.axis in other.home.indices:
-            why = f"`{other.home.name}` is a ring (not yet supported)"
+        elif self.plan.axis in other.home.indices:
+            return self.over_ring(p, other)
         elif other.buffer.parts != p.buffer.parts:
             why = f"it has {p.buffer.parts} parts and `{other.home.name}` has {other.buffer.parts}"
         elif other.buffer.tile_bytes < p.buffer.tile_bytes:
@@ -294,8 +321,27 @@ class _Placer:
         if why:
             both = (share_of(replace(p.buffer, over=None)), share_of(other.buffer))
             raise WgError(CantShare(span=home.span, name=home.name, other=other.home.name, why=why, shares=both))
-        stride = other.buffer.stride
-        return replace(p, buffer=replace(p.buffer, offset=other.buffer.offset, part_stride=stride))
+        b = replace(p.buffer, offset=other.buffer.offset, part_stride=other.buffer.stride)
+        if other.buffer.stages > 1:  # the same item's slot
+            b = replace(b, stages=other.buffer.stages, ring=other.buffer.ring)
+        return replace(p, buffer=b)
+
+    def over_ring(self, p: Placed, other: Placed) -> Placed:
+        """Staging that takes one slot of a ring for each part, behind the item's last fill."""
+        home, slot = p.home, other.buffer
+        parts = p.buffer.parts
+        why = ""
+        if slot.parts > 1:
+            why = f"each warpgroup has its own part of `{slot.name}`"
+        elif p.buffer.tile_bytes > slot.stride:
+            why = f"a part has {p.buffer.tile_bytes} bytes and a slot of `{slot.name}` {slot.stride}"
+        elif parts > slot.stages:
+            why = f"its {parts} parts need as many slots, and `{slot.name}` has {slot.stages}"
+        if why:
+            both = (share_of(replace(p.buffer, over=None)), share_of(slot))
+            raise WgError(CantShare(span=home.span, name=home.name, other=slot.name, why=why, shares=both))
+        b = replace(p.buffer, parts=1, stages=slot.stages, ring=slot.ring, offset=slot.offset, part_stride=slot.stride)
+        return replace(p, buffer=b, staged_parts=parts)
 
     def rings(self, placed: dict[str, Placed], at: int) -> tuple[dict[str, Ring], dict[str, Barrier]]:
         rings: dict[str, Ring] = {}
@@ -320,13 +366,13 @@ class _Placer:
                 empty=empty.name if empty else None,
             )
         for h in self.plan.homes.values():
-            if h.output:
+            if h.output and placed[h.name].buffer.ring == h.name:
                 rings[h.name] = Ring(name=h.name, stages=1, buffers=(h.name,))
         return rings, barriers
 
     def releases(self, f: Fill, placed: dict[str, Placed], parts: int) -> int:
         """Arrivals that free one slot: one lane of every reading warp, or the thread that stored what lies over it."""
-        if any(p.home.over == f.ring for p in placed.values()):
+        if any(p.home.over in f.homes and not p.staged_parts for p in placed.values()):
             return 1
         readers = {r.name: r for h in f.homes for r in self.readers[h]}
         return sum(WARPS if parts > 1 else WARPS * r.count for r in readers.values())

@@ -38,6 +38,8 @@ from ..targets.registers import WARPGROUP
 from ..targets.wgmma import M
 
 ROWS = M  # of one product of a warpgroup
+WORK_ENGINE = "atomic"  # of the ring of work items
+ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 
 
@@ -67,6 +69,16 @@ class Home:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Work:
+    """The ring in which the numbers of work items go from the role that fetches them to the others."""
+
+    name: str
+    stages: int
+    role: str
+    span: Span | None = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     streamed: Streamed
     schedule: ast.Schedule
@@ -75,6 +87,8 @@ class Plan:
     descending: bool
     grid: tuple[str, ...]
     persistent: bool
+    work: Work | None  # how a dynamic grid hands out its items
+    skips: bool  # tiles that are empty for the rows of a warpgroup
     roles: tuple[RolePlan, ...]
     homes: dict[str, Home]
 
@@ -159,6 +173,8 @@ class _Planner:
             descending=stream.descending,
             grid=grid.axes,
             persistent=grid.persistent is not None,
+            work=self.work(grid, roles),
+            skips=bool(self.of(ast.SkipDecl)),
             roles=roles,
             homes=self.homes(tiles, stream.axis),
         )
@@ -204,12 +220,7 @@ class _Planner:
         return out
 
     def grid_features(self, grid: ast.GridDecl) -> None:
-        unsupported = (
-            (grid.persistent == "dynamic", "a dynamic persistent grid", "`grid persistent` strides statically"),
-            (grid.joined, "`joined`", "drop it: items then follow each other"),
-            (grid.longest_first, "`longest_first`", "drop it: items then go in the order of the grid's axes"),
-            (bool(grid.section), "`section`", "drop it"),
-        )
+        unsupported = ((grid.joined, "`joined`", "drop it: items then follow each other"),)
         for used, what, cure in unsupported:
             if used:
                 self.problems.append(NotYetSupported(span=grid.span, what=what, cure=cure))
@@ -273,7 +284,7 @@ class _Planner:
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
-            if d.tensor in self.graph.absent:
+            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE:
                 continue
             copies = TARGETS[self.schedule.target].copies
             if d.kind != "smem" or d.engine in BY_THREADS:
@@ -287,6 +298,30 @@ class _Planner:
             if home is not None:
                 out[d.name] = home
         return out
+
+    def work(self, grid: ast.GridDecl, roles: tuple[RolePlan, ...]) -> Work | None:
+        """The ring of work items: written (`smem work by atomic ring 2`), or derived."""
+        written = [d for d in self.of(ast.HomeDecl) if d.engine == WORK_ENGINE]
+        if grid.persistent != "dynamic":
+            why, cure = (
+                "holds work items of a grid that hands out none",
+                "`grid persistent dynamic over ...`, or drop this line",
+            )
+            for d in written:
+                self.problems.append(NotFilled(span=d.span, name=d.name, why=why, cure=cure))
+            return None
+        if len(written) > 1:
+            self.problems.append(DeclaredTwice(span=written[1].span, what="ring of", name="work items", first=written[0].span))
+        filling = [r.name for r in roles if any(isinstance(s, ast.FillStep) for s in steps_of(r.steps))]
+        if not filling:
+            self.problems.append(MissingLine(span=grid.span, line="role that fills", form="a role with `fill` steps"))
+            return None
+        if written:
+            d = written[0]
+            stages = self.number(d.ring, f"the ring depth of `{d.name}`", 1, 32) or 1
+            return Work(name=d.name, stages=stages, role=filling[0], span=d.span)
+        taken = {d.name for d in self.of(ast.HomeDecl)}
+        return Work(name="work" if "work" not in taken else "work.items", stages=2, role=filling[0], span=grid.span)
 
     def home(self, d: ast.HomeDecl, tiles: dict[str, int], axis: str) -> Home | None:
         inputs = {n.name: n for n in self.graph.inputs}
@@ -345,6 +380,7 @@ class _Planner:
         self.finished(plan)
         self.staged(plan)
         self.casts()
+        self.elements(plan)
         self.finished_last(plan)
 
     def whole(self, plan: Plan) -> None:
@@ -383,6 +419,17 @@ class _Planner:
             for x in (x for e in n.exprs() for x in walk(e)):
                 if isinstance(x, Cast) and x.dtype.bits < 16:
                     self.problems.append(NotYetSupported(span=n.span, what=f"a cast to {x.dtype}"))
+
+    def elements(self, plan: Plan) -> None:
+        """The types of elements that threads read and write themselves; a copy engine takes any."""
+        held = {h.tensor for h in plan.homes.values() if not h.output}
+        read = {x.tensor for n in self.graph.nodes for e in n.exprs() for x in loads(e)} - held
+        arrays = [(n.name, n.dtype, n.span) for n in self.graph.inputs if n.name in read]
+        arrays += [(n.tensor, n.dtype, n.span) for n in self.graph.outputs]
+        for name, dtype, span in arrays:
+            if dtype.name not in ELEMENTS:
+                cure = "types of elements: " + ", ".join(ELEMENTS)
+                self.problems.append(NotYetSupported(span=span, what=f"`{name}`, whose elements are {dtype},", cure=cure))
 
     def staged(self, plan: Plan) -> None:
         """A staging buffer that no `finish` goes through is memory for nothing."""
@@ -432,11 +479,6 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
                 what, cure = "cutting a program into kernels", "put the lines into the schedule itself"
             case ast.CombineDecl():
                 what, cure = "`combine`", "let one CTA make the whole of each result"
-            case ast.SkipDecl():
-                what, cure = (
-                    "`skip empty per warpgroup`",
-                    "drop it: tiles that are empty for all rows are passed over",
-                )
             case ast.StreamDecl(split_index=str()):
                 what, cure = "`split` of the streamed index", f"`stream {item.axis}`"
             case ast.GridDecl(with_home=str()):

@@ -30,17 +30,26 @@ from ..foundation.source import Span
 from ..program.expr import FALSE, TRUE, Affine, Expr
 from ..program.poly import Poly, mod
 from ..roles.model import (
+    Advance,
+    Arrive,
     BarArrive,
     BarSync,
     Commit,
     FenceWgmma,
+    Fetch,
+    Forget,
     If,
     Items,
+    Leave,
     Let,
     Loop,
+    PutItem,
     RegOperand,
+    Slot,
     SmemOperand,
     Step,
+    TakeItem,
+    Wait,
     WaitGroup,
     Wgmma,
     Zero,
@@ -58,6 +67,7 @@ from .plan import Plan, RolePlan, steps_of
 from .probe import Probes, probe
 from .products import Product, match_product
 from .registers import RegisterWriter
+from .skip import Skipper
 
 
 class RoleSync(RegisterWriter):
@@ -67,7 +77,7 @@ class RoleSync(RegisterWriter):
 
     - `finish(step)`: final values and stores of outputs (`MathSync`; a role without products has none);
     - `fill(step, position)`: the copies of a tile (`LoadSync`; refused in a role that computes);
-    - `end_item()`: releases, after an item, of what is filled once an item (`MathSync`);
+    - `loop_ended()`: releases, after the loop, of what is filled once an item (`MathSync`);
     - `leave()`: what is still to be waited for before the role ends (`MathSync`).
 
     `LoadSync` also extends `collect`, which reads the role's list and checks it before the first step is written.
@@ -82,6 +92,8 @@ class RoleSync(RegisterWriter):
         self.current: Copy | None = None  # the copy that is being lowered, or was last
         self.taking: int | None = None  # the turn that is still to be taken
         self.probes = Probes()
+        self.begun: set[str] = set()  # accumulators whose first product has come, or comes in the loop being lowered
+        self.counted = False  # a step asks whether an item is the CTA's first
         self.collect()
 
     # What the role does, read off its list.
@@ -139,9 +151,35 @@ class RoleSync(RegisterWriter):
                 cond=Affine(poly=-Poly.of("wg")), then=(BarArrive(id=Poly.of(t.first), threads=TURN_THREADS, span=t.span),)
             )
             self.emit(replace(first, note="warpgroup 0 has the first turn"))
-        self.emit(Items(body=body))
+        self.emit(self.items(body))
         self.leave()
         return tuple(self.out)
+
+    def items(self, body: tuple[Step, ...]) -> Items:
+        """The item loop, and how the role learns of its items."""
+        work = self.plan.work
+        if work is None:
+            return Items(counted=self.counted, body=body)
+        span, slot = self.plan.schedule.span, Slot(ring=work.name)
+        full, empty = f"{work.name}.full", f"{work.name}.empty"
+        end = (Advance(ring=work.name, span=span), Leave(span=span))
+        if work.role == self.role.name:
+            head: tuple[Step, ...] = (
+                Wait(barrier=empty, part=Poly(), slot=slot, flip=True, span=span),
+                PutItem(buffer=work.name, slot=slot, span=span),
+                Arrive(barrier=full, part=Poly(), slot=slot, by="thread", span=span),
+                *end,
+            )
+            # The next number comes when all copies of this item are under way: the other roles still work on them, and
+            # nobody holds an item while others have none.
+            return Items(source="counter", counted=self.counted, body=(*head, *body, Fetch(span=span)))
+        head = (
+            Wait(barrier=full, part=Poly(), slot=slot, span=span),
+            TakeItem(buffer=work.name, slot=slot, span=span),
+            Arrive(barrier=empty, part=Poly(), slot=slot, span=span),
+            *end,
+        )
+        return Items(source="work", counted=self.counted, body=(*head, *body))
 
     def leave(self) -> None:
         """What the role still has to wait for before it ends."""
@@ -157,9 +195,9 @@ class RoleSync(RegisterWriter):
             self.span = s.span
             if isinstance(s, ast.ForStep):
                 self.loop(s)
+                self.loop_ended()
             else:
                 self.step(Item(step=s, offset=None), None)
-        self.end_item()
         return tuple(self.out)
 
     def bind(self) -> None:
@@ -169,7 +207,7 @@ class RoleSync(RegisterWriter):
             for name, value in self.trip.mask_lets:
                 self.emit(Let(name=name, value=value))
 
-    def end_item(self) -> None:
+    def loop_ended(self) -> None:
         """Releases of buffers that are filled once an item."""
 
     def loop(self, loop: ast.ForStep) -> None:
@@ -181,12 +219,19 @@ class RoleSync(RegisterWriter):
         body, self.out = self.out, outer
         other = self.empty(expansion)
         self.emit(*self.dynamic_init())
-        if not expansion.guarded:
+        skipper = Skipper(
+            plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, clears=self.clears,
+            products=self.products, loop=loop,
+        )  # fmt: skip
+        self.emit(*skipper.before())
+        some = self.trip.last - self.trip.first
+        if expansion.guarded:
+            self.emit(If(cond=Affine(poly=some - 1), then=tuple(body), other=tuple(other)))
+        else:
             self.emit(*body)
             if other:
-                self.emit(If(cond=Affine(poly=-self.trip.n), then=tuple(other), note="nothing to stream"))
-            return
-        self.emit(If(cond=Affine(poly=self.trip.n - 1), then=tuple(body), other=tuple(other)))
+                self.emit(If(cond=Affine(poly=-some), then=tuple(other), note="nothing to stream"))
+        self.emit(*skipper.behind())
 
     def before_loop(self, expansion: Expansion) -> None:
         """Wait for what is filled once an item, unless the schedule has awaited it."""
@@ -212,11 +257,15 @@ class RoleSync(RegisterWriter):
         for item in expansion.once:
             self.span = item.step.span
             self.step(item, None)
+        self.nothing_streamed()
         out, self.out = self.out, saved
         accumulators = [p.value for p in self.products.values() if self.streamed.state(p.node.name) is not None]
         zeros: list[Step] = [Zero(value=v) for v in accumulators]
         states = self.initial_states() if self.static_first() else []
         return [*out, *zeros, *states]
+
+    def nothing_streamed(self) -> None:
+        """What a role owes for an item without a tile."""
 
     def copy(self, copy: Copy) -> None:
         if copy.kind != "steady":
@@ -225,6 +274,7 @@ class RoleSync(RegisterWriter):
                 self.clear_after_prologue(copy)
             self.state = self.state.shift()
             return
+        self.begin_accumulating()
         saved_out, before = self.out, deepcopy(self.state)
         self.out = []
         self.run(copy)  # the first pass only finds the state of later iterations
@@ -240,6 +290,14 @@ class RoleSync(RegisterWriter):
         var = copy.j.bare or ""
         self.span = copy.items[0].step.span if copy.items else None
         self.emit(Loop(var=var, start=copy.start, stop=copy.stop, mask=mask_text(copy.masks), body=body))
+
+    def begin_accumulating(self) -> None:
+        """Before the loop whose first product overwrites an accumulator by a run-time scale-d: what it held ends here."""
+        for p in self.products.values():
+            if self.streamed.state(p.node.name) is not None and p.value not in self.begun:
+                self.begun.add(p.value)
+                if p.value not in self.state.reference and all(g.value != p.value for g in self.state.flight):
+                    self.emit(Forget(value=p.value))
 
     def not_steady(self, before: State, after: State) -> LoopNotSteady:
         span = next((s.span for s in self.role.steps if isinstance(s, ast.ForStep)), self.role.span)
@@ -302,7 +360,7 @@ class RoleSync(RegisterWriter):
         elif isinstance(s, ast.ComputeStep):
             if copy is None or item.offset is None or position is None:
                 raise WgError(self.outside_loop(s, "a `compute`"))
-            first = position.constant == 0 and self.static_first()
+            first = position == self.trip.first and copy.kind == "prologue" and self.static_first()
             self.compute(s, item.offset, position, copy.masks, first)
         elif isinstance(s, ast.PackStep):
             self.pack(name_of(s.target), item.offset, s.span)
@@ -380,11 +438,12 @@ class RoleSync(RegisterWriter):
 
     def first_tile(self, position: Poly, rel: int) -> Expr:
         """Whether the product of a stream position is the item's first."""
-        if position.constant is not None:
-            return TRUE if position.constant <= 0 else FALSE
+        past = position - self.trip.first
+        if past.constant is not None:
+            return TRUE if past.constant <= 0 else FALSE
         if self.current is not None and self.current.kind == "steady" and rel > self.current.low:
             return FALSE
-        return Affine(poly=-position)
+        return Affine(poly=-past)
 
     def operand(self, home: str, rel: int | None, major: str) -> SmemOperand:
         ring = self.placement.ring_of[home]
@@ -426,11 +485,10 @@ class RoleSync(RegisterWriter):
         self.move_to(ring, c.rel)
         outer, self.out = self.out, []
         self.wait_full(c.home, c.rel)
-        barrier = self.ids.whole(self.role.name)
-        self.emit(*c.steps(self.part_of(c.home), self.slot(ring, c.rel), barrier, self.role.count, self.span))
-        body, self.out = tuple(self.out), outer
+        wait, self.out = tuple(self.out), outer
         self.state.waited.discard((ring, c.rel))
-        self.emit(If(cond=c.cond, then=body, note="no row sees these: a NaN in them must not count"))
+        barrier = self.ids.whole(self.role.name)
+        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), barrier, self.role.count, self.span, wait))
 
     # waits
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:

@@ -107,6 +107,7 @@ class Agent:
         self.store_groups: list[list[Access]] = []
         self.held = launch_registers(cta.world.kernel.threads)
         self.item: Item | None = None
+        self.leaving = False  # no item is left
         self.step: Step | None = None
         self.op: Op | None = None  # the operation within the step
         self.blocked: Blocked | None = None
@@ -120,6 +121,8 @@ class Agent:
             waits = MEANING[type(s)](self, s)
             if waits is not None:
                 yield from waits
+            if self.leaving:
+                return
 
     def execute(self) -> Run:
         """The role's steps; at its end nothing may be in flight."""

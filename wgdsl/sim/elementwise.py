@@ -14,7 +14,7 @@ import numpy as np
 
 from ..diagnostics.sim import Fault, IllFormed, LaneShares
 from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Reg, Scalar, Select, regs
-from ..roles.model import Axis, CompleteOp, MapOp, Op, ReduceOp, VoteOp
+from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from .integers import Integer, value_of
 from .registers import QUAD, ROWS, RegisterFile
@@ -43,6 +43,8 @@ def run(m: Machine, op: Op) -> None:
         _reduce(m, op)
     elif isinstance(op, VoteOp):
         _vote(m, op)
+    elif isinstance(op, RoomOp):
+        _room(m, op)
     else:
         _complete(m, op)
 
@@ -71,9 +73,19 @@ def _map(m: Machine, op: MapOp) -> None:
 
 
 def _vote(m: Machine, op: VoteOp) -> None:
-    """A warp's 16 rows agree on whether the condition holds in one of them."""
-    held = np.broadcast_to(Scope(m, op.rows, None).value(op.cond), (ROWS, 1)).reshape(WARPS, ROWS // WARPS)
+    """A warp's 16 rows, of which each lane may hold its own share, agree on whether the condition holds anywhere."""
+    held = np.broadcast_to(Scope(m, op.rows, None).value(op.cond), (ROWS, QUAD)).reshape(WARPS, -1)
     m.registers.write(op.dst, np.repeat(held.any(axis=1), ROWS // WARPS)[:, None])
+
+
+def _room(m: Machine, op: RoomOp) -> None:
+    """Each lane by its own share."""
+    holds = np.True_ if op.when is None else m.registers.flag(op.when)
+    if not holds.any():
+        return
+    below = -np.log2(m.registers.read(op.total) * np.float32(OUTWEIGHS))
+    room = np.fmax(np.float32(-op.limit), np.fmin(np.float32(0), below))
+    m.registers.write(op.dst, room if holds.all() else np.where(holds, room, m.registers.before(op.dst, room)))
 
 
 def _tile(m: Machine, dst: str, value: np.ndarray) -> np.ndarray:

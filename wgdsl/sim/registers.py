@@ -84,6 +84,12 @@ class RegisterFile:
     def is_poison(self, name: str) -> bool:
         return self.find(name, "tile", "row", "operand").data is None
 
+    def forget(self, name: str) -> None:
+        """Poison from here on."""
+        r = self.find(name, "tile")
+        self._at_rest(name, r.writers)
+        r.data = None
+
     def write(self, name: str, data: np.ndarray) -> None:
         r = self.find(name, "tile", "row", "operand", "flag")
         self._at_rest(name, r.writers)

@@ -6,13 +6,13 @@ smallest i32), so that an element nobody writes shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from random import Random
 
 import numpy as np
 
 from ..roles.checked import Checked
-from ..roles.model import Kernel, RoleProgram
+from ..roles.model import Grid, Kernel, RoleProgram
 from .cta import Cta, Item, World
 from .integers import value_of
 from .tensors import NOBODY, Tensor, make_tensor
@@ -99,10 +99,30 @@ def _flags(kernel: Kernel, tensors: Mapping[str, Tensor]) -> dict[str, float]:
 
 
 def _items(kernel: Kernel, dims: Mapping[str, int]) -> list[Item]:
-    """All work items, the last axis fastest."""
-    blocks = [int(value_of(a.blocks, dims)) for a in kernel.grid.axes]
+    """All work items in their order."""
+    axes = {a.index: a for a in kernel.grid.axes}
+    blocks = {a.index: max(0, int(value_of(a.blocks, dims))) for a in kernel.grid.axes}
     out = []
-    for number, at in enumerate(np.ndindex(*(max(b, 0) for b in blocks))):
-        bound = {f"{a.index}.lo" if a.tile > 1 else a.index: k * a.tile for a, k in zip(kernel.grid.axes, at, strict=True)}
+    for number, at in enumerate(_blocks(kernel.grid, blocks, dims)):
+        bound = {f"{i}.lo" if axes[i].tile > 1 else i: k * axes[i].tile for i, k in at.items()}
         out.append(Item(number, bound))
     return out
+
+
+def _blocks(grid: Grid, blocks: dict[str, int], dims: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The block of each axis, item by item; without an order the last axis is fastest."""
+    if grid.order is None:
+        yield from _nest(tuple(blocks), blocks)
+        return
+    order = grid.order
+    heads = list(_nest(order.inner, blocks))
+    size = len(heads) if order.size is None else int(value_of(order.size, dims))
+    for start in range(0, len(heads), max(size, 1)):
+        for outer in _nest(order.outer, blocks):
+            turned = {i: blocks[i] - 1 - k if i == order.reversed else k for i, k in outer.items()}
+            yield from ({**head, **turned} for head in heads[start : start + size])
+
+
+def _nest(axes: tuple[str, ...], blocks: dict[str, int]) -> Iterator[dict[str, int]]:
+    for at in np.ndindex(*(blocks[i] for i in axes)):
+        yield dict(zip(axes, at, strict=True))

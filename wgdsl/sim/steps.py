@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ..diagnostics.sim import (
     WrittenTwice,
     WrongPhase,
 )
+from ..program.poly import Poly
 from ..roles import model as m
 from ..targets.registers import WARPGROUP
 from ..targets.sm_90a import SM_90A
@@ -30,6 +32,7 @@ from .integers import holds, value_of
 from .registers import QUAD, ROWS, Product
 from .tensors import Box, box_of, gather, rounded
 
+NO_ITEM = -1
 ONE_THREAD = 1 << 18  # multiplications up to which OpenBLAS uses one thread
 
 MEANING: dict[type[m.Step], Callable[[Agent, m.Step], Run | None]] = {}
@@ -53,10 +56,42 @@ def means(kind: type[m.Step]):
 @means(m.Items)
 def items(a: Agent, s: m.Items) -> Run:
     outside = a.env
-    for item in a.cta.items:
-        a.item, a.env = item, {**outside, **item.indices}
+    given = a.cta.items if s.source == "stride" else (*a.cta.items, None) if s.source == "counter" else repeat(None)
+    for ordinal, item in enumerate(given):
+        a.item, a.env = item, {**outside, "item.ordinal": ordinal, **(item.indices if item is not None else {})}
         yield from a.run(s.body)
-    a.item, a.env = None, outside
+        if a.leaving:
+            break
+    a.item, a.env, a.leaving = None, outside, False
+
+
+@means(m.Fetch)
+def fetch(a: Agent, s: m.Fetch) -> None:
+    """A CTA's items are given to it beforehand: which ones a counter gives depends on times that aren't modelled."""
+    a.need(THREAD)
+
+
+@means(m.PutItem)
+def put_item(a: Agent, s: m.PutItem) -> None:
+    a.need(THREAD)
+    tile = a.cells(s.buffer, Poly(), s.slot)
+    a.cta.memory.write(a, tile.cells, asynchronous=False)
+    tile.data[...] = NO_ITEM if a.item is None else a.item.number
+
+
+@means(m.TakeItem)
+def take_item(a: Agent, s: m.TakeItem) -> None:
+    a.need(WHOLE)
+    tile = a.cells(s.buffer, Poly(), s.slot)
+    a.cta.memory.read(a, tile.cells, asynchronous=False)
+    number = int(tile.data.flat[0])
+    a.item = next((i for i in a.cta.items if i.number == number), None)
+    a.env.update(a.item.indices if a.item is not None else {})
+
+
+@means(m.Leave)
+def leave(a: Agent, s: m.Leave) -> None:
+    a.leaving = a.item is None
 
 
 @means(m.Let)
@@ -150,7 +185,7 @@ def expect(a: Agent, s: m.Expect) -> None:
 def arrive(a: Agent, s: m.Arrive) -> None:
     a.need(WHOLE if s.by == "warps" else THREAD)
     b, lap = a.mbarrier(s.barrier, s.part, s.slot)
-    _arrive(a, b, lap, 4 if s.by == "warps" else 1, 0)
+    _arrive(a, b, lap, 4 if s.by == "warps" else s.count, 0)
 
 
 def _arrive(a: Agent, b: MBarrier, lap: int, arrivals: int, nbytes: int) -> None:
@@ -390,6 +425,12 @@ def pack(a: Agent, s: m.Pack) -> None:
     if dst.cols != src.cols:
         raise a.fault(IllFormed, why=f"`{s.dst}` has {dst.cols} columns, `{s.src}` {src.cols}")
     a.registers.write(s.dst, rounded(a.registers.read(s.src), dst.dtype))
+
+
+@means(m.Forget)
+def forget(a: Agent, s: m.Forget) -> None:
+    a.need(WHOLE)
+    a.registers.forget(s.value)
 
 
 @means(m.Zero)

@@ -420,6 +420,14 @@ ScheduleItem = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class Renaming(Node):
+    """`S = T1` after `with`: what the base's lines call `old` is `new` in this program."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schedule(Node):
     """`schedule fa3 for attention on sm_90a { ... }`; `schedule mine extends fa3 [for p] [on sm_90a] [with S = T] { ... }`.
 
@@ -431,7 +439,7 @@ class Schedule(Node):
     target: str
     items: tuple[ScheduleItem, ...]
     extends: str | None = None
-    renames: tuple[tuple[str, str], ...] = ()  # (name in the base's lines, name in this program)
+    renames: tuple[Renaming, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

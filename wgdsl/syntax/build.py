@@ -184,14 +184,14 @@ def schedule(parts):
         name=parts[1].text,
         program=_name_after(parts, "for") or "",
         target=_name_after(parts, "on") or "",
-        items=_nodes(parts),
+        items=tuple(n for n in _nodes(parts) if not isinstance(n, ast.Renaming)),
         extends=_name_after(parts, "extends"),
-        renames=_values(parts),
+        renames=tuple(n for n in _nodes(parts) if isinstance(n, ast.Renaming)),
     )
 
 
 def renaming(parts):
-    return Part(_span(parts), (parts[0].text, parts[2].text))
+    return ast.Renaming(span=_span(parts), old=parts[0].text, new=parts[2].text)
 
 
 def kernel(parts):

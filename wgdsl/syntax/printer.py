@@ -180,8 +180,13 @@ def _(node: ast.Statement) -> str:
 @_show.register
 def _(node: ast.Schedule) -> str:
     base = _word("extends", node.extends) + _word("for", node.program) + _word("on", node.target)
-    renames = f" with {_list(node.renames, lambda r: f'{r[0]} = {r[1]}')}" if node.renames else ""
+    renames = f" with {_list(node.renames, _show)}" if node.renames else ""
     return _block(f"schedule {node.name}{base}{renames}", node.items)
+
+
+@_show.register
+def _(node: ast.Renaming) -> str:
+    return f"{node.old} = {node.new}"
 
 
 @_show.register

@@ -20,6 +20,7 @@ class TmaLimits:
     stride_multiple: int
     global_alignment: int
     shared_alignment: int
+    unswizzled_alignment: int
     map_bytes: int
     map_alignment: int
     store_granule: int
@@ -36,6 +37,7 @@ TMA = TmaLimits(
     stride_multiple=16,
     global_alignment=16,
     shared_alignment=1024,
+    unswizzled_alignment=128,
     map_bytes=128,
     map_alignment=64,
     store_granule=16,

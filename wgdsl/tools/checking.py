@@ -1,7 +1,8 @@
 """`wgdsl check`: mistakes in a file, without making a kernel of it.
 
-In: a path and what the caller fixes.  Out: the problems, and notes. Each program is analysed alone, its dims symbolic, then
-under every schedule for it in the same file; with a schedule named or dims fixed, one program goes through that one.
+In: a path and what the caller fixes.  Out: the problems, and notes. Each program of the file is analysed alone, its dims
+symbolic, then under every schedule for it in the same file, and so is an imported one that the file has schedules for; with a
+schedule named or dims fixed, one program goes through that one.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from pathlib import Path
 from ..diagnostics.model import Problem, WgError
 from ..diagnostics.runtime import DimsToFix
 from ..driver import check_program, prepare
-from ..foundation.source import Source
+from ..reading import Unit, read_unit
 from ..settings import sort_settings
-from ..sources import load, misnamed, parse_source
+from ..sources import misnamed, own_schedules
 from ..syntax import ast
 
 
@@ -30,27 +31,30 @@ def check_file(path: Path, settings: list[str], program: str | None, schedule: s
     """The problems of one file, in source order; none if it is right."""
     found = Checked()
     try:
-        source = load(path)
-        file = parse_source(source)
+        unit = read_unit(path)
         if schedule is not None or settings:
             _lowered(path, settings, program, schedule, target)
             return found
     except WgError as e:
         return Checked(problems=list(e.problems))
-    for each in file.programs:
+    for each in unit.programs:
         if program in (None, each.name):
-            _check(each, file, source, path, target, found)
-    found.problems += misnamed(file)
+            _check(each, unit, path, target, found)
+    found.problems += misnamed(unit)
     return found
 
 
-def _check(program: ast.Program, file: ast.File, source: Source, path: Path, target: str, found: Checked) -> None:
+def _check(program: ast.Program, unit: Unit, path: Path, target: str, found: Checked) -> None:
+    """An imported program counts as far as this file has schedules for it."""
     try:
-        check_program(program, source)
+        schedules = own_schedules(program.name, unit)
+        if program not in unit.own.programs and not schedules:
+            return
+        check_program(program, unit.source)
     except WgError as e:  # a schedule for it would only repeat that
-        found.problems += e.problems
+        found.problems += [p for p in e.problems if p not in found.problems]
         return
-    for name in dict.fromkeys(s.name for s in file.schedules if s.program == program.name):
+    for name in schedules:
         try:
             _lowered(path, [], program.name, name, target)
         except WgError as e:
@@ -59,7 +63,7 @@ def _check(program: ast.Program, file: ast.File, source: Source, path: Path, tar
 
 
 def _lowered(path: Path, settings: list[str], program: str | None, schedule: str | None, target: str) -> None:
-    prepare(path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f.program, settings))
+    prepare(path, program=program, schedule=schedule, target=target, settings=lambda f: sort_settings(f, settings))
 
 
 def _note(path: Path, p: DimsToFix) -> str:

@@ -25,9 +25,7 @@ def kernels(pair: Pair, settings: list[str]) -> tuple[Kernel, Kernel]:
     """Both kernels, not built. Raises WgError."""
 
     def one(schedule) -> Kernel:
-        made, _ = prepare(
-            pair.file, program=pair.program, schedule=schedule, settings=lambda f: sort_settings(f.program, settings)
-        )
+        made, _ = prepare(pair.file, program=pair.program, schedule=schedule, settings=lambda f: sort_settings(f, settings))
         return made
 
     return one(pair.schedules[0]), one(pair.schedules[1])

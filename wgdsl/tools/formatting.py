@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..sources import load
+from ..reading import load
 
 
 def format_files(paths: Iterable[Path], *, write: bool) -> list[Path]:

@@ -53,7 +53,7 @@ def emitted(folder: Folder, g: Golden) -> Kernel:
         folder.source(g),
         program=g.program,
         schedule=folder.schedule(g),
-        settings=lambda found: sort_settings(found.program, g.settings),
+        settings=lambda found: sort_settings(found, g.settings),
     )
     return placeless(kernel, journal)
 
@@ -149,7 +149,7 @@ def adopted(
     """
     folder = folder_of(path)
     fixed = pairs(settings)
-    kernel, _ = prepare(path, program=program, schedule=schedule, settings=lambda f: sort_settings(f.program, settings))
+    kernel, _ = prepare(path, program=program, schedule=schedule, settings=lambda f: sort_settings(f, settings))
     own = schedule is not None and Path(schedule).is_file()
     g = Golden(
         name=name or name_of(kernel, fixed),

@@ -13,7 +13,8 @@ from pathlib import Path
 from ..diagnostics.model import WgError
 from ..diagnostics.tools import NoCommonProgram
 from ..foundation.resources import resource, schedule_files
-from ..sources import load, parse_source
+from ..reading import read_unit
+from ..sources import Row, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ def paired(words: list[str], program: str | None) -> Pair:
     """What the words mean. Raises WgError for two schedules without a common program, or with several."""
     if len(words) == 3:
         file, *rest = words
-        names = [p.name for p in parse_source(load(Path(file))).programs]
+        names = [p.name for p in read_unit(Path(file)).programs]
         common = [program] if program else names[:1]
         places = [Path(file)]
     else:
@@ -55,7 +56,7 @@ def _beside(words: list[str]) -> Iterator[Path]:
 def _declared(file: Path) -> list[str]:
     """The programs of a file; none of one that doesn't parse: it isn't what was asked for."""
     try:
-        return [p.name for p in parse_source(load(file)).programs]
+        return [p.name for p in read_unit(file).programs]
     except WgError:
         return []
 
@@ -63,13 +64,19 @@ def _declared(file: Path) -> list[str]:
 def _programs(word: str) -> list[str]:
     """The programs that have a schedule of that name, or in that file."""
     if _is_file(word):
-        return [s.program for s in parse_source(load(Path(word))).schedules]
+        return _scheduled(Path(word))
     files = [*sorted(Path(".").glob("*.wg")), *schedule_files(), *sorted(resource("examples").rglob("*.wg"))]
-    return list(dict.fromkeys(p for f in files for p in _scheduled(f, word)))
+    return list(dict.fromkeys(p for f in files for p in _named(f, word)))
 
 
-def _scheduled(file: Path, name: str) -> list[str]:
+def _scheduled(file: Path, name: str | None = None) -> list[str]:
+    """The programs of a file's schedules, perhaps only of those of a name; one that extends another may leave it to that."""
+    rows = [Row(schedule=s, unit=u) for u in read_unit(file).units for s in u.own.schedules if name in (None, s.name)]
+    return [whole(row).schedule.program for row in rows]
+
+
+def _named(file: Path, name: str) -> list[str]:
     try:
-        return [s.program for s in parse_source(load(file)).schedules if s.name == name]
+        return _scheduled(file, name)
     except WgError:
         return []

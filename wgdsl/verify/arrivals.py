@@ -54,13 +54,19 @@ def _count(kernel: Kernel) -> dict[tuple[str, int], Counts]:
             phases: dict[tuple, tuple[int, Span | None]] = {}
             for e in events(line, wg):
                 if isinstance(e.event, Arrive | Expect):
-                    n = WARPS if isinstance(e.event, Arrive) and e.event.by == "warps" else 1
+                    n = _arrivals(e.event)
                     phases[e.key] = (phases.get(e.key, (0, None))[0] + n, e.event.span)
             for (barrier, part, _), (n, span) in phases.items():
                 known = part.constant
                 for p in range(kernel.barrier(barrier).parts) if known is None else (known,):
                     out.setdefault((barrier, p), {}).setdefault((role.name, wg), {}).setdefault(n, span)
     return out
+
+
+def _arrivals(s: Arrive | Expect) -> int:
+    if isinstance(s, Expect):
+        return 1
+    return WARPS if s.by == "warps" else s.count
 
 
 def _users(kernel: Kernel, kind) -> dict[str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from ..roles.model import Barrier, Buffer, Kernel
 from ..roles.shares import share_of
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
+from ..targets.tma import TMA
 
 
 def memory_problems(kernel: Kernel) -> Iterator[Problem]:
@@ -52,7 +53,7 @@ def _layout(kernel: Kernel) -> Iterator[SharedLayout]:
     ranges = [(b, b.offset, b.offset + b.total_bytes) for b in kernel.buffers]
     ranges += [(b, b.offset, b.offset + _size(b)) for b in kernel.barriers]
     for k, (a, low, high) in enumerate(ranges):
-        align = SM_90A.shared_alignment if isinstance(a, Buffer) else MBARRIER_BYTES
+        align = _alignment(a)
         step = a.stride if isinstance(a, Buffer) else align
         if low % align or step % align:
             yield SharedLayout(span=_span(a), what=a.name, why=f"doesn't start on a multiple of {align} bytes")
@@ -64,6 +65,13 @@ def _layout(kernel: Kernel) -> Iterator[SharedLayout]:
         for b, low_b, high_b in ranges[k + 1 :]:
             if low < high_b and low_b < high and not _may_share(a, b):
                 yield SharedLayout(span=_span(a), what=a.name, why=f"overlaps `{b.name}` and isn't declared to")
+
+
+def _alignment(x: Buffer | Barrier) -> int:
+    """A swizzled tile starts on a swizzle atom; others where a bulk copy may."""
+    if isinstance(x, Barrier):
+        return MBARRIER_BYTES
+    return SM_90A.shared_alignment if x.swizzle else TMA.unswizzled_alignment
 
 
 def _span(x: Buffer | Barrier):

@@ -168,7 +168,7 @@ class _Walk:
                 yield self.op(op)
         elif isinstance(s, m.Pack):
             yield self.of(s, reads=(s.src,), writes=(s.dst,))
-        elif isinstance(s, m.Zero):
+        elif isinstance(s, m.Zero | m.Forget):
             yield self.of(s, writes=(s.value,))
         elif isinstance(s, m.StoreShared):
             yield self.of(s, reads=(s.src,))

@@ -39,17 +39,9 @@ def _kernel(kernel: Kernel) -> list[Problem]:
 
 def _rules(kernel: Kernel) -> Iterator[Problem]:
     for rule, step, why in broken(kernel):
-        span, text = (step.span, step_text_or_name(kernel, step)) if step is not None else (None, "")
+        span, text = (step.span, step_text(kernel, step)) if step is not None else (None, "")
         yield IllFormedStep(span=span, rule=rule.text, why=why, step=text)
     for m in kernel.maps:
         problem = box_problem(m.box, m.dtype.nbytes, m.swizzle)
         if problem is not None:
             yield IllFormedStep(rule="the copy engine takes the box of every map", why=f"map `{m.name}`: {problem}")
-
-
-def step_text_or_name(kernel: Kernel, step) -> str:
-    """The step's text; its name where it names things that don't exist."""
-    try:
-        return step_text(kernel, step)
-    except StopIteration:
-        return type(step).__name__

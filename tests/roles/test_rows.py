@@ -1,0 +1,30 @@
+"""The vocabulary: a row for everything, and everything in its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+
+from wgdsl.roles import model as m
+from wgdsl.roles.rows import TABLES, Row, untold
+
+ROWS = [row for table in TABLES.values() for row in table]
+
+
+def steps(base: type = m.Step) -> Iterator[type]:
+    for c in base.__subclasses__():
+        yield c
+        yield from steps(c)
+
+
+@pytest.mark.parametrize("kind", [*steps(), *get_args(m.Op), m.Buffer, m.Barrier, m.Ring, m.TensorMap, m.Value, m.Param,
+                                  m.Grid, m.TensorArg, m.Role], ids=lambda c: c.__name__)  # fmt: skip
+def test_everything_has_a_row(kind: type):
+    assert any(row.make is kind for row in ROWS), f"roles/rows.py has no row for {kind.__name__}: nothing can print or read it"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r.pattern)
+def test_a_row_tells_every_field(row: Row):
+    assert not untold(row), f"`{row.pattern}` leaves out fields of {row.make.__name__}"

@@ -1,0 +1,111 @@
+"""skip: positions of the stream at which a warpgroup passes over a tile that is empty for its rows.
+
+In: a role's placement, trip, products and loop.  Out: the loops before and behind its own, which free the slots of those tiles,
+take its turns empty, and meet the other warpgroups where one of them clears a tile for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..program.expr import TRUE, Affine, Expr, disjunction
+from ..program.poly import Poly, mod
+from ..roles.model import Advance, Arrive, BarArrive, BarSync, If, Loop, Slot, Step, Wait
+from ..syntax import ast
+from .barriers import TURN_THREADS, Ids
+from .clears import Clears
+from .mask import Trip
+from .pipeline import step_offset
+from .place import Placement
+from .plan import Plan, RolePlan, steps_of
+from .products import Product
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipper:
+    plan: Plan
+    placement: Placement
+    trip: Trip
+    role: RolePlan
+    ids: Ids
+    clears: Clears
+    products: Mapping[str, Product]
+    loop: ast.ForStep
+
+    def before(self) -> tuple[Step, ...]:
+        """The empty tiles in front of the warpgroup's own.
+
+        A live warpgroup clears the first tile before it takes its first turn; so does this one, else each waits for the other.
+        """
+        return self.around(Poly(), self.trip.first, lambda free, turns: (*free, *turns), leading=True)
+
+    def behind(self) -> tuple[Step, ...]:
+        """The empty tiles behind its own.
+
+        A live warpgroup reads (and clears) the last tile behind the last turn if its steps are spread over two iterations,
+        else before it.
+        """
+        late = any(self.span(t) for t in self.turns())
+        return self.around(
+            self.trip.last, self.trip.n, lambda free, turns: (*turns, *free) if late else (*free, *turns), leading=False
+        )
+
+    def around(self, start: Poly, stop: Poly, ordered, *, leading: bool) -> tuple[Step, ...]:
+        if not self.trip.skips:
+            return ()
+        var = f"{self.trip.axis}.empty"
+        at = Poly.of(var)
+        free = tuple(s for ring in self.rings() for s in self.free(ring, at))
+        turns = tuple(s for k, t in enumerate(self.turns()) for s in self.turn(k, t, at, leading))
+        return (Loop(var=var, start=start, stop=stop, mask="{empty}", body=ordered(free, turns), span=self.loop.span),)
+
+    def rings(self) -> list[str]:
+        """Rings of the streamed tiles that the role reads, in the order of its products."""
+        homes = (h for p in self.products.values() for h in (p.a, p.b) if h is not None)
+        return list(dict.fromkeys(self.placement.ring_of[h] for h in homes if self.plan.axis in self.plan.homes[h].indices))
+
+    def free(self, ring: str, at: Poly) -> Iterator[Step]:
+        """The tile of a ring has arrived, and its slot is free again."""
+        r, slot = self.placement.rings[ring], Slot(ring=ring)
+        part = Poly.of("wg") if self.placement.per_part(ring) else Poly.of(0)
+        assert r.full is not None and r.empty is not None
+        yield Wait(barrier=r.full, part=part, slot=slot, span=self.loop.span)
+        for c in self.clears.in_skipped(self.products, at):
+            if c.home in r.buffers:
+                own = Poly.of("wg") if self.placement.placed[c.home].buffer.parts > 1 else Poly.of(0)
+                yield c.branch(own, slot, self.ids.whole(self.role.name), self.role.count, self.loop.span)
+        yield Arrive(barrier=r.empty, part=part, slot=slot, span=self.loop.span)
+        yield Advance(ring=ring, span=self.loop.span)
+
+    def turns(self) -> list[ast.TurnStep]:
+        if self.role.count == 1:
+            return []
+        return [s for s in steps_of(self.loop.body) if isinstance(s, ast.TurnStep)]
+
+    def span(self, turn: ast.TurnStep) -> int:
+        """Over how many iterations the steps of a block are spread: so many fewer passes than tiles there are."""
+        offsets = [d for s in turn.body if (d := step_offset(s, self.trip.axis)) is not None] or [0]
+        return max(offsets) - min(offsets)
+
+    def turn(self, block: int, turn: ast.TurnStep, at: Poly, leading: bool) -> Iterator[Step]:
+        """A pass with nothing to do, wherever the other warpgroups make one."""
+        first = self.ids.first(self.role.name, block)
+        own, following = Poly.of("wg") + first, mod(Poly.of("wg") + 1, self.role.count) + first
+        steps = (
+            BarSync(id=own, threads=TURN_THREADS, note="my turn, with nothing to do", span=turn.span),
+            BarArrive(id=following, threads=TURN_THREADS, note="the next one's turn", span=turn.span),
+        )
+        cond = self.passes(turn, at, leading)
+        if cond == TRUE:
+            yield from steps
+        else:
+            yield If(cond=cond, then=steps, span=turn.span)
+
+    def passes(self, turn: ast.TurnStep, at: Poly, leading: bool) -> Expr:
+        """A warpgroup without any tile passes over all of them, and has to leave out the passes that there are fewer."""
+        span = self.span(turn)
+        if not span:
+            return TRUE
+        early = Affine(poly=self.trip.n - span - at - 1)
+        return early if leading else disjunction(Affine(poly=self.trip.last - self.trip.first - 1), early)
