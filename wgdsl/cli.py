@@ -171,6 +171,7 @@ def tune(
     typer.echo(space_text(file, set_ or [], program, schedule, target), nl=False)
 
 
+@app.command()
 def diff(
     words: Annotated[list[str], typer.Argument(metavar="[FILE] A B", help="FILE: the program's; A, B: names or `.wg` files")],
     set_: Set = None,

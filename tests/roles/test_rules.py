@@ -9,7 +9,7 @@ import pytest
 from tests.sim.programs import attention, drop, edit, gemm
 from wgdsl.foundation.dtypes import BF16
 from wgdsl.program.poly import Poly
-from wgdsl.roles.model import Advance, Elect, FenceAsync, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
+from wgdsl.roles.model import Advance, Arrive, Elect, FenceAsync, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
 from wgdsl.roles.rules import broken
 
 
@@ -55,6 +55,10 @@ def test_register_counts():
 
 def test_warpgroups():
     assert "the roles take warpgroups [0, 1, 2] of a CTA of 512 threads" in whys(kernel_with(gemm(), threads=512))
+
+
+def test_arrivals():
+    assert "each warp would arrive 4 times" in whys(edit(gemm(), change(Arrive, count=4)))
 
 
 def test_rings():

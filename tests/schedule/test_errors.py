@@ -24,7 +24,7 @@ CASES = {
     "home twice": ("attention", SIMPLE, ("  smem Vs", "  smem Ks = K[j] by tma\n  smem Vs"), "WG0403"),
     "ring of 0": ("attention", SIMPLE, ("K[j] by tma ring 2", "K[j] by tma ring 0"), "WG0404"),
     "registers not of 8": ("attention", SIMPLE, ("registers 24\n", "registers 25\n"), "WG0404"),
-    "dynamic grid": ("attention", SIMPLE, ("grid   over", "grid persistent dynamic over"), "WG0405"),
+    "items of no grid": ("attention", SIMPLE, ("  smem Qs", "  smem work by atomic ring 2\n  smem Qs"), "WG0417"),
     "output index not covered": ("gemm", PIPELINED, ("grid   over (i, n)", "grid over (i)"), "WG0406"),
     "extent not fixed": ("free dims", SIMPLE, None, "WG0407"),
     "wrong product": ("attention", SIMPLE.replace("(Qs, Ks[j])", "(Qs, Vs[j])"), ("(P[j], Vs[j])", "(P[j], Ks[j])"), "WG0408"),

@@ -10,7 +10,6 @@ from wgdsl.diagnostics.model import WgError
 CASES = {
     "kernel first computes S { tile i 64 }": "cutting a program into kernels",
     "combine O, L by merge": "`combine`",
-    "skip empty per warpgroup": "`skip empty per warpgroup`",
     "regs Pr = P as e4m3": "a home with a form of its own",
     "smem Ps = Q[i] times 16 by tma": "a home with a form of its own",
     "smem Ps = Q[i] permute v8 by tma": "a home with a form of its own",

@@ -303,10 +303,8 @@ class _Planner:
         """The ring of work items: written (`smem work by atomic ring 2`), or derived."""
         written = [d for d in self.of(ast.HomeDecl) if d.engine == WORK_ENGINE]
         if grid.persistent != "dynamic":
-            why, cure = (
-                "holds work items of a grid that hands out none",
-                "`grid persistent dynamic over ...`, or drop this line",
-            )
+            why = "holds work items of a grid that hands out none"
+            cure = "`grid persistent dynamic over ...`, or drop this line"
             for d in written:
                 self.problems.append(NotFilled(span=d.span, name=d.name, why=why, cure=cure))
             return None
