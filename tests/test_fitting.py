@@ -50,6 +50,13 @@ def test_what_fits(name):
     assert found is not None and set(wanted) <= set(found)
 
 
+def test_the_numbers_of_options_are_tried_too():
+    """A proposal replaces what a name stands for."""
+    named = FA3.replace("  tile   i 128, j 128", "  option keys in {128, 96}\n  option depth in {6, 2}\n  tile   i 128, j keys")
+    found = nearest(named.replace("K[j] by tma ring 2", "K[j] by tma ring depth"))["WG0708"]
+    assert found is not None and {"`ring 4` for `Ks`", "`tile j 96`"} <= set(found)
+
+
 def test_what_is_proposed_can_be_compiled():
     for change in (("ring 2", "ring 3"), ("over Qs", "over Qs")):
         wgdsl.compile(ATTENTION, schedule=FA3.replace("j 128", "j 80").replace(*change), dims={"D": 128, "E": 128}, build=False)

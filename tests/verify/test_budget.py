@@ -51,6 +51,21 @@ EDGES = [
 IDS = [f"{'fa3' if base is FA3 else 'simple'}-{n}x-d{d}" for base, n, d, *_ in EDGES]
 
 
+LEVERS = [
+    ("rescale O", "rescale O when grown by 8"),
+    ("  grid   over (b, g, r, i)", "  grid persistent dynamic over (b, g, r, i) longest_first section (b, g, r) within 32 MB"),
+    ("  role load", "  skip empty per warpgroup\n  role load"),
+]
+
+
+def levered(base: str) -> str:
+    """The schedule with every lever that takes row values and flags beside the tiles."""
+    for old, new in LEVERS:
+        assert old in base
+        base = base.replace(old, new, 1)
+    return base
+
+
 def check_edge(base: str, warpgroups: int, d: int, fits: int, over: int, registers: int, causal: bool) -> None:
     right, wrong = (program(base, warpgroups, d, keys, causal) for keys in (fits, over))
     assert need(right) is None and complaints(right) == set()
@@ -66,6 +81,23 @@ def test_the_edge_is_the_assemblers(edge):
 @pytest.mark.parametrize("edge", EDGES, ids=IDS)
 def test_the_edge_under_a_mask(edge):
     check_edge(*edge, causal=True)
+
+
+@pytest.mark.parametrize("edge", EDGES[:3], ids=IDS[:3])
+def test_levers_fit_where_the_tiles_do(edge):
+    """At the very edge they may cost a few bytes of spills, of which the caller is warned; products stay asynchronous."""
+    base, warpgroups, d, fits, *_ = edge
+    p = program(levered(base), warpgroups, d, fits, causal=True)
+    assert need(p) is None and complaints(p) <= {"spills"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edge", EDGES, ids=IDS)
+def test_the_edge_with_levers(edge):
+    base, warpgroups, d, fits, over, registers = edge
+    right, wrong = (program(levered(base), warpgroups, d, keys, causal=True) for keys in (fits, over))
+    assert need(right) is None and complaints(right) <= {"spills"}
+    assert need(wrong) == registers and "spills" in complaints(wrong)
 
 
 def test_an_operand_that_lives_beside_its_tile_has_registers_of_its_own():
