@@ -140,3 +140,12 @@ def test_no_common_program(wgdsl, words):
 def test_two_words_are_needed(wgdsl):
     code, _, err = wgdsl("fa3")
     assert code == 1 and "two schedules" in err
+
+
+def test_grids_that_hand_items_out(wgdsl):
+    code, out, _ = wgdsl("three", "three_longest", "--set", *DIMS, "causal=true")
+    found = rows(out)["launch"]
+    assert code == 0 and found["grid"] == ["persistent", "persistent, items from a counter"]
+    assert found["items in order"][0] == "-" and found["items in order"][1].startswith(
+        "i from its end, b, g, r, in sections of "
+    )

@@ -51,8 +51,23 @@ def measured(k: Kernel) -> Sections:
     return out
 
 
+def _grid(g: m.Grid) -> str:
+    if g.dynamic:
+        return "persistent, items from a counter"
+    return "persistent" if g.persistent else "one CTA an item"
+
+
+def _order(o: m.Order) -> str:
+    """The axes from the slowest to the fastest; the inner ones go by sections."""
+    outer = [f"{i} from its end" if i == o.reversed else i for i in o.outer]
+    return ", ".join([*outer, *o.inner]) + (f", in sections of {o.size}" if o.size is not None else "")
+
+
 def _launch(k: Kernel) -> Rows:
-    rows: Rows = {"grid": "persistent" if k.grid.persistent else "one CTA an item", "threads": k.threads}
+    rows: Rows = {"grid": _grid(k.grid)}
+    if k.grid.order is not None:
+        rows["items in order"] = _order(k.grid.order)
+    rows["threads"] = k.threads
     rows |= {f"items along {a.index}": str(a.blocks) for a in k.grid.axes}
     for r in k.roles:
         rows[f"{r.name}"] = f"{r.count} x 128 threads" + (", one of each works" if r.elected else "")
