@@ -16,6 +16,7 @@ from typing import Any
 from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
+from .fitting import fitted
 from .foundation.source import Source
 from .resolve.settle import share_out
 from .resolve.tuning import Choice
@@ -149,12 +150,15 @@ def prepare(
     schedule: str | Path | None = None,
     target: str | None = None,
     settings: Settings | Callable[[Found], Settings] | None = None,
+    edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
 ) -> tuple[Kernel, Journal]:
-    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found."""
+    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found; `edit`
+    changes the schedule before it is lowered."""
     journal = Journal()
     with guarded(journal):
         start = time.perf_counter()
         found = find(given, program=program, schedule=schedule, target=resolve(target))
+        found = replace(found, schedule=edit(found.schedule)) if edit is not None else found
         journal.sources = list(found.sources)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
         journal.settings = (settings(found) if callable(settings) else settings) or Settings()
@@ -162,7 +166,7 @@ def prepare(
             forms = lower(found, journal.settings, journal)
         except WgError as e:
             if not any(isinstance(p, UNFIXED) for p in e.problems):
-                raise
+                raise WgError(proposing(journal, e)) from e
             raise WgError(mended(found, journal.settings, e)) from e
         return Kernel(forms), journal
 
@@ -192,6 +196,26 @@ def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
     return [*failed.problems, *beside]
 
 
+def proposing(journal: Journal, failed: WgError) -> list[Problem]:
+    """The problems; those of placement with the nearest schedules that fit, which are tried on the forms of the journal."""
+    if "stream" not in journal.forms:
+        return list(failed.problems)
+    schedule, _ = journal.forms["resolve"]  # its numbers are literals
+    return fitted(schedule, failed.problems, lambda s: _lowers(journal, s))
+
+
+def _lowers(journal: Journal, schedule: ast.Schedule) -> bool:
+    """Whether another schedule along the same axis can be lowered, and passes the checks."""
+    from .schedule.lower import lower as lower_schedule
+    from .verify.structural import check
+
+    try:
+        check(lower_schedule(journal.forms["stream"], schedule))
+    except WgError:
+        return False
+    return True
+
+
 def _trial(found: Found, settings: Settings) -> WgError | None:
     try:
         lower(found, settings, Journal())
@@ -210,6 +234,14 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
     graph = analyse(found.program, options=options, types=settings.types, dims=settings.dims)
     indices = [p.index for p in failed.problems if isinstance(p, AxisNotCovered | ExtentNotFixed)]
     return sorted({s for i in indices if i in graph.extents for s in graph.extents[i].symbols()})
+
+
+def lowered_steps() -> dict[str, frozenset[str]]:
+    """Target -> the steps of role programs that are emitted for it; every step has an entry for each target that has any."""
+    from .emit import LOWERINGS
+
+    targets = {target for _, target in LOWERINGS}
+    return {t: frozenset(step.__name__ for step, target in LOWERINGS if target == t) for t in sorted(targets)}
 
 
 def check_program(program: ast.Program, source: Source) -> None:

@@ -10,7 +10,7 @@ from tests.shipped import gemm as shipped_gemm
 from tests.sim.programs import attention, drop, edit, gemm
 from wgdsl.foundation.dtypes import BF16
 from wgdsl.program.poly import Poly
-from wgdsl.roles.model import Advance, Elect, FenceAsync, Items, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
+from wgdsl.roles.model import Advance, Arrive, Elect, FenceAsync, Items, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
 from wgdsl.roles.rules import broken
 
 
@@ -72,6 +72,10 @@ def test_numbers_of_items():
 
 def test_warpgroups():
     assert "the roles take warpgroups [0, 1, 2] of a CTA of 512 threads" in whys(kernel_with(gemm(), threads=512))
+
+
+def test_arrivals():
+    assert "each warp would arrive 4 times" in whys(edit(gemm(), change(Arrive, count=4)))
 
 
 def test_rings():

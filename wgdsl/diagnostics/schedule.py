@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..foundation.source import Span
+from .budget import Budgeted, Share
 from .hints import nearest
 from .model import Problem
 
@@ -415,7 +416,9 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileShape(Problem):
+class TileShape(Budgeted):
+    """`shares`: the bytes of the buffers that hold the tile."""
+
     code: ClassVar[str] = "WG0415"
     doc: ClassVar[str] = """Matrix instructions and copies fix the shapes of tiles. A wgmma of 16-bit types takes k in steps of
 16, and n a multiple of 8 up to 256; a tile in shared memory has a multiple of 8 rows, at most 256,
@@ -432,16 +435,22 @@ works:
     value: int
     rule: str
     index: str
+    shares: tuple[Share, ...] = ()
 
     def title(self) -> str:
         return f"{self.what} is {self.value}: {self.rule}"
 
-    def help(self) -> str:
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"`{s.name}` takes {s.detail} = {s.amount} bytes" for s in self.shares)
+
+    def cure(self) -> str:
         return f"choose another tile size of `{self.index}` (without one it is the whole extent)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CantShare(Problem):
+class CantShare(Budgeted):
+    """`shares`: both buffers, the one that should lie over the other first."""
+
     code: ClassVar[str] = "WG0416"
     doc: ClassVar[str] = """`over` lays a staging buffer, part by part, over a buffer that is filled once and whose parts are at
 least as large.
@@ -456,11 +465,15 @@ works:
     name: str
     other: str
     why: str
+    shares: tuple[Share, ...] = ()
 
     def title(self) -> str:
         return f"`{self.name}` can't lie over `{self.other}`: {self.why}"
 
-    def help(self) -> str:
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"`{s.name}` takes {s.detail} = {s.amount} bytes" for s in self.shares)
+
+    def cure(self) -> str:
         return f"drop `over {self.other}`, so that `{self.name}` has memory of its own"
 
 

@@ -106,6 +106,7 @@ _SHOW: dict[str, Callable[..., str]] = {
     "name": _plain, "new": _plain, "ring": _plain, "buffer": _plain, "barrier": _plain, "tensor": _plain, "value": _plain,
     "dtype": _plain, "int": _plain, "number": _plain, "poly": _plain, "mask": _plain, "reduction": _plain,
     "values": _listed, "buffers": _listed, "ints": _listed, "polys": _listed,
-    "text": _text, "stop": _stop, "event": _event, "tile": _tile, "stage": _stage, "operand": _operand, "axis": _axis, "grid_axes": _grid_axes,
-    "order": _order, "dims": _dims, "box": _box, "expr": lambda _, e: expr_text(e), "predicate": lambda _, e: expr_text(e),
+    "text": _text, "stop": _stop, "event": _event, "tile": _tile, "stage": _stage, "operand": _operand, "axis": _axis,
+    "grid_axes": _grid_axes, "order": _order, "dims": _dims, "box": _box,
+    "expr": lambda _, e: expr_text(e), "predicate": lambda _, e: expr_text(e),
 }  # fmt: skip

@@ -24,6 +24,7 @@ from ..program.expr import Expr, Reg
 from ..program.poly import Poly
 
 ONE = Poly.of(1)
+PROBE = ".probe"  # ends the name of an array that a schedule's `probe` writes
 
 # Placed things.
 
@@ -506,7 +507,7 @@ class ReduceOp:
 
 @dataclass(frozen=True, kw_only=True)
 class VoteOp:
-    """Flag dst = `cond`, an expression of row values, holds in one row of the warp at least (for partial values: in one lane)."""
+    """Flag dst = `cond`, an expression of row values, holds in a row of the warp at least (for partial values: in a lane)."""
 
     dst: str
     cond: Expr

@@ -246,7 +246,7 @@ STEPS = (
     Row(m.Wait, "wait {barrier part slot:event} parity p", {"flip": False}),
     Row(m.Wait, "wait {barrier part slot:event} parity not p", {"flip": True}),
     Row(m.Expect, "expect {barrier part slot:event} bytes {nbytes:int}"),
-    Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp", {"by": "warps", "count": 1}),
+    Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp(? times {count:int})", {"by": "warps"}),
     Row(m.Arrive, "arrive {barrier part slot:event} by one thread(? times {count:int})", {"by": "thread"}),
     Row(m.Advance, "advance {ring:ring}(? by {stages:poly})"),
     Row(

@@ -18,8 +18,8 @@ Found = tuple[Step | None, str]
 
 ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
 ALL_THREADS = (
-    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move, m.Zero, m.Forget,
-    m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
+    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move,
+    m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
 )  # fmt: skip
 
 
@@ -155,6 +155,13 @@ def _slots(k: Kernel) -> Iterator[Found]:
                         yield s, f"`{name}` belongs to ring `{rings[name]}`, not `{slot.ring}`"
 
 
+def _arrivals(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        for s in walk(role.steps):
+            if isinstance(s, m.Arrive) and s.by == "warps" and s.count != 1:
+                yield s, f"each warp would arrive {s.count} times"
+
+
 # Shapes.
 def _copies(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
@@ -251,6 +258,7 @@ RULES = (
     Rule("the roles share out the CTA's warpgroups", _warpgroups),
     Rule("a ring's buffers and barriers have its stages", _rings),
     Rule("a buffer or barrier is addressed at a position in its own ring", _slots),
+    Rule("one thread may arrive several times, each of the warps arrives once", _arrivals),
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
     Rule("a product's operands and accumulator have its shape and type", _products),
     Rule("what several CTAs add to holds f32", _adds),

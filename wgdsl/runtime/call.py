@@ -118,7 +118,7 @@ class Interface:
 
     def check(self, views: Mapping[str, ArrayView]) -> None:
         """Element types, outputs that can be written, base addresses. Ranks and shapes are `bind`'s."""
-        problems = [p for name, v in views.items() for p in self._problems(name, v)]
+        problems = [p for name, v in views.items() if name in self.nodes for p in self._problems(name, v)]
         if problems:
             raise WgError(problems)
 

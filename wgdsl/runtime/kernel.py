@@ -11,12 +11,14 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ..diagnostics.emit import CompilerWarning
+from ..diagnostics.model import WgError
 from ..diagnostics.render import render_plain
+from ..diagnostics.runtime import EditedTextRefused
 from ..program.graph import ProgramGraph
 from ..program.streamed import Streamed
 from ..roles.model import RoleProgram
@@ -25,8 +27,9 @@ from .bind import Bound
 from .cache import Cache
 from .call import Given, Interface, host_views
 from .caller import Caller
+from .edited import edited_texts
 from .launch import Launch
-from .nvrtc import Compiled
+from .nvrtc import Compiled, Refused
 from .verdict import complaints_of
 
 Backend = Callable[..., Mapping[str, Any]]  # (arrays, scalars, dims)
@@ -103,6 +106,27 @@ class Kernel:
         """Compile now rather than at the first call."""
         self.binaries  # noqa: B018
         return self
+
+    def probe(self, *args: Any, device: str = "gpu", **named: Any) -> dict[str, Any]:
+        """Run it, and give what the schedule's `probe` steps have seen: a NumPy array of f32 for each tile, by a key like
+        `P[b=0,g=0,r=0,i=0][j=2]`, numbers of tiles; NaN where the value has no element, or nothing was computed.
+
+        device: `gpu` or `sim`. Raises WgError (WG1009) for a schedule without a probe.
+        """
+        from .probing import probe
+
+        return probe(self, args, named, device)
+
+    def with_cuda(self, text: str, path: str = "the edited text") -> Kernel:
+        """The same kernel with an edited CUDA text in place of the emitted one, compiled. `path`: what messages call it.
+
+        Raises WgError for a text that NVRTC refuses, or whose entry can't be launched with the same arguments.
+        """
+        texts = edited_texts(self.forms.texts, self.forms.entries, text, path)
+        try:
+            return Kernel(replace(self.forms, texts=texts), self._cache).build()
+        except Refused as e:
+            raise WgError(EditedTextRefused(path=path, log=e.log)) from None
 
     def _warn(self, binaries: Mapping[str, Compiled]) -> None:
         for kernel in self.roles.kernels:

@@ -16,7 +16,8 @@ from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
-from ..roles.model import COUNTERS, Kernel, Param, TensorMap
+from ..diagnostics.tools import NeedsProbeCall
+from ..roles.model import COUNTERS, PROBE, Kernel, Param, TensorMap
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
 from .bind import LIMIT, Bound
@@ -98,6 +99,9 @@ def template(kernel: Kernel, module: Module, views: Mapping[str, ArrayView], bou
         raise WgError(GridTooLarge(total=total, axes=axes))
     if not total:
         return None
+    unheld = tuple(t.removesuffix(PROBE) for t in (x.name for x in kernel.tensors) if t.endswith(PROBE) and t not in views)
+    if unheld:
+        raise WgError(NeedsProbeCall(names=unheld))
     make = _Arguments(kernel, views, bound)
     values = [make.value(p) for p in kernel.params]
     moving = tuple((k, v) for k, v in enumerate(values) if isinstance(v, MOVING))

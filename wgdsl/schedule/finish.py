@@ -302,9 +302,8 @@ class MathSync(RoleSync):
         in a ring, its slots are lent only after the next item's first fill of this."""
         if self.state.flight:
             return  # `finish` refuses that
-        over = {
-            self.placement.ring_of[p.home.over] for p in self.placement.placed.values() if p.home.over and not p.staged_parts
-        }
+        placed = self.placement.placed.values()
+        over = {self.placement.ring_of[p.home.over] for p in placed if p.home.over and not p.staged_parts}
         once: dict[str, None] = {}
         for p in self.products.values():
             for home in (p.a, p.b):

@@ -96,8 +96,9 @@ def _kernel(
     graph = plan.graph
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
+    probed = [t for s in synced for t in s.probes.tensors.values()]
     maps = [p.map for p in placement.placed.values()]
-    tensors = arguments.tensors(graph, every, maps, sums_of(combined(plan)))
+    tensors = arguments.tensors(graph, every, maps, (*sums_of(combined(plan)), *probed))
     flags = [p.home.tensor for p in placement.placed.values() if p.needs_fallback]
     counters = [f"{plan.work.name}.next"] if plan.work is not None else []
     return Kernel(

@@ -351,11 +351,9 @@ class _Planner:
         """The ring of work items: written (`smem work by atomic ring 2`), or derived."""
         written = [d for d in self.of(ast.HomeDecl) if d.engine == WORK_ENGINE]
         if grid.persistent != "dynamic":
+            why = "holds work items of a grid that hands out none"
+            cure = "`grid persistent dynamic over ...`, or drop this line"
             for d in written:
-                why, cure = (
-                    "holds work items of a grid that hands out none",
-                    "`grid persistent dynamic over ...`, or drop this line",
-                )
                 self.problems.append(NotFilled(span=d.span, name=d.name, why=why, cure=cure))
             return None
         if len(written) > 1:
@@ -532,10 +530,6 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
             case _:
                 continue
         yield NotYetSupported(span=item.span, what=what, cure=cure)
-    bodies = (i.steps for i in schedule.items if isinstance(i, ast.RoleBody))
-    for step in (s for steps in bodies for s in steps_of(steps)):
-        if isinstance(step, ast.ProbeStep):
-            yield NotYetSupported(span=step.span, what="`probe`", cure="drop it")
 
 
 def constant(e: ast.Expr) -> object:

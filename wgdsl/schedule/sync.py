@@ -66,6 +66,7 @@ from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
 from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
+from .probe import Probes, probe
 from .products import Product, match_product
 from .registers import RegisterWriter
 from .skip import Skipper
@@ -97,6 +98,7 @@ class RoleSync(RegisterWriter):
         self.taking: int | None = None  # the turn that is still to be taken
         self.turns = [s for s in steps_of(role.steps) if isinstance(s, ast.TurnStep)]  # their barriers are in this order
         self.first_turn = 0  # of those in the loop
+        self.probes = Probes()
         self.begun: set[str] = set()  # accumulators whose first product has come, or comes in the loop being lowered
         self.counted = role.by_item  # a step asks which of the CTA's items it is
         self.collect()
@@ -446,6 +448,10 @@ class RoleSync(RegisterWriter):
             self.finish(s)
         elif isinstance(s, ast.FillStep):
             self.fill(s, position)
+        elif isinstance(s, ast.ProbeStep):
+            if item.offset is None or position is None:
+                raise WgError(self.outside_loop(s, "a `probe`"))
+            self.emit(probe(self, self.probes, s, item.offset, position))
         else:
             words = " ".join(ast_text(s).partition("{")[0].split())
             raise WgError(NotYetSupported(span=s.span, what=f"`{words}` here"))
@@ -588,7 +594,7 @@ class RoleSync(RegisterWriter):
         self.emit(WaitGroup(pending=len(self.state.flight), values=values))
         for g in ended:
             node = self.products[g.product].node.name
-            if g.rel is not None and self.streamed.state(node) is None:
+            if g.rel is not None:
                 self.state.computed[node] = g.rel
             for ring, tile in g.reads:
                 self.read_done(ring, tile)

@@ -23,7 +23,8 @@ def arrival_problems(kernel: Kernel) -> Iterator[LonelyBarrier | WrongArrivalCou
     """Barriers whose arrivals in a phase are not those that they are made for, or that nobody waits for or arrives on."""
     waits, arrives = _users(kernel, Wait), _users(kernel, Arrive | Expect)
     again = rounds(kernel.roles)
-    counted = [_count(kernel, number) for number in range(again, 2 * again)]  # a CTA's first item may lack what the one before owes
+    # a CTA's first item may lack what the one before it owes
+    counted = [_count(kernel, number) for number in range(again, 2 * again)]
     for b in kernel.barriers:
         if not waits[b.name] or not arrives[b.name]:
             spans = [s.span for r in kernel.roles for s in walk(r.steps) if getattr(s, "barrier", None) == b.name]
