@@ -461,26 +461,20 @@ attention_fa3_persistent(const __grid_constant__ TMap Qs_map, const __grid_const
 #line 31 "schedules/hopper/attention_fa3_persistent.wg"
           // rescale O
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
-          if (wg == 0) {
-#line 31 "schedules/hopper/attention_fa3_persistent.wg"
-            // rescale O
-            {
-              const unsigned tile = Vs + Vs_stage * 32768;
-              const int clear_from = max(j_seen_to - j_hi * 128 + 128, 0) * 8;
-              const int clear_to = min(min(j_hi * 128, N) - j_hi * 128 + 128, 128) * 8;
+          {
+            const unsigned tile = Vs + Vs_stage * 32768;
+            const int clear_from = max(j_seen_to - j_hi * 128 + 128, 0) * 8;
+            const int clear_to = min(min(j_hi * 128, N) - j_hi * 128 + 128, 128) * 8;
+            #pragma unroll 1
+            for (int panel = 0; panel < 2; ++panel) {
               #pragma unroll 1
-              for (int panel = 0; panel < 2; ++panel) {
-                #pragma unroll 1
-                for (int at = clear_from + thread; at < clear_to; at += 128)
-                  ptx::clear_shared_16(tile + panel * 16384 + at * 16);
-              }
+              for (int at = clear_from + thread; at < clear_to; at += 128)
+                ptx::clear_shared_16(tile + panel * 16384 + at * 16);
             }
-            ptx::fence_async();
           }
-#line 31 "schedules/hopper/attention_fa3_persistent.wg"
-          // rescale O
+          ptx::fence_async();
           // cleared
-          ptx::bar_sync(5, 256);
+          ptx::bar_sync(wg + 3, 128);
         }
 #line 31 "schedules/hopper/attention_fa3_persistent.wg"
         // rescale O

@@ -440,26 +440,22 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       // no row sees these: a NaN in them must not count
       if (j_seen_to < min(j_hi * 128, N) && j_pos >= 0 && j_pos == 0) {
-        if (wg == 0) {
-#line 33 "schedules/hopper/attention_simple.wg"
-          // issue O += wgmma(P[j], Vs[j])
-          {
-            const unsigned tile = Vs + Vs_stage * 16384;
-            const int clear_from = max(j_seen_to + j_pos * 128 - j_hi * 128 + 128, 0) * 8;
-            const int clear_to = min(min(j_hi * 128, N) + j_pos * 128 - j_hi * 128 + 128, 128) * 8;
-            #pragma unroll 1
-            for (int panel = 0; panel < 1; ++panel) {
-              #pragma unroll 1
-              for (int at = clear_from + thread; at < clear_to; at += 128)
-                ptx::clear_shared_16(tile + panel * 16384 + at * 16);
-            }
-          }
-          ptx::fence_async();
-        }
 #line 33 "schedules/hopper/attention_simple.wg"
         // issue O += wgmma(P[j], Vs[j])
+        {
+          const unsigned tile = Vs + Vs_stage * 16384;
+          const int clear_from = max(j_seen_to + j_pos * 128 - j_hi * 128 + 128, 0) * 8;
+          const int clear_to = min(min(j_hi * 128, N) + j_pos * 128 - j_hi * 128 + 128, 128) * 8;
+          #pragma unroll 1
+          for (int panel = 0; panel < 1; ++panel) {
+            #pragma unroll 1
+            for (int at = clear_from + thread; at < clear_to; at += 128)
+              ptx::clear_shared_16(tile + panel * 16384 + at * 16);
+          }
+        }
+        ptx::fence_async();
         // cleared
-        ptx::bar_sync(3, 256);
+        ptx::bar_sync(wg + 1, 128);
       }
 #line 33 "schedules/hopper/attention_simple.wg"
       // issue O += wgmma(P[j], Vs[j])
