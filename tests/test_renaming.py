@@ -24,7 +24,7 @@ CASES = {
     "gemm": (GEMM, PIPELINED, {}, {"bias": True}),
     "items in turn": (GEMM, shipped("schedules/hopper/gemm_turns.wg"), {}, {}),
     "parts of the stream": (GEMM, shipped("schedules/hopper/gemm_split.wg"), {}, {"bias": True}),
-    "dual gemm": (shipped("examples/dual_gemm/dual_gemm.wg"), shipped("schedules/hopper/dual_gemm_wide.wg"), {}, {}),
+    "dual gemm": (shipped("examples/dual_gemm/dual_gemm.wg"), shipped("schedules/hopper/dual_gemm_three.wg"), {}, {}),
     "two kernels": (
         shipped("examples/row_softmax/row_softmax.wg"),
         shipped("schedules/hopper/row_softmax_two_pass.wg"),
