@@ -24,6 +24,7 @@ from .runtime import lowered
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find, is_text
 from .syntax import ast
+from .syntax.lines import Explicit
 from .targets.choice import resolve
 
 TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
@@ -58,8 +59,29 @@ class Journal:
 
 def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     """The passes, in order. Raises WgError for what the user has to mend."""
-    from .analyse.analyse import analyse
     from .emit import emit_program, entry_name
+    from .verify.structural import check
+
+    step = journal.step
+    graph, streamed, roles = (written if isinstance(found.schedule, Explicit) else derived)(found, settings, journal)
+    # Nothing is emitted or simulated that the verifier hasn't accepted.
+    checked = step("verify", check, roles)
+    texts = step("emit", emit_program, checked.program)
+    return Forms(
+        graph=graph,
+        stream=streamed,
+        roles=checked.program,
+        texts=texts,
+        entries={k.name: entry_name(k) for k in checked.program.kernels},
+        backends=_backends(graph, checked),
+        seconds=journal.seconds,
+        choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
+    )
+
+
+def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, Any, Any]:
+    """The program graph, the streamed graph (of each kernel, if there are several), and the role program that a schedule makes."""
+    from .analyse.analyse import analyse
     from .resolve.resolve import resolve as resolve_schedule
     from .roles.join import joined
     from .schedule.lower import lower as lower_schedule
@@ -67,7 +89,6 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     from .transform.canonicalise import canonicalise
     from .transform.cut import cut, roundings, whole_schedules
     from .transform.stream import stream
-    from .verify.structural import check
 
     step = journal.step
     for s in whole_schedules(found.schedule):  # before all else: a schedule for nothing shouldn't wait for the program
@@ -84,19 +105,30 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     streamed = step("stream", each, stream, canonical, *zip(*axes, strict=True))
     lowered = step("lower", each, lower_schedule, streamed, [p.schedule for p in pieces])
     roles = joined(lowered, [p.temporary for p in pieces], schedule.name, roundings(pieces))
-    # Nothing is emitted or simulated that the verifier hasn't accepted.
-    checked = step("verify", check, roles)
-    texts = step("emit", emit_program, checked.program)
-    return Forms(
-        graph=graph,
-        stream=streamed[0] if len(streamed) == 1 else streamed,
-        roles=checked.program,
-        texts=texts,
-        entries={k.name: entry_name(k) for k in checked.program.kernels},
-        backends=_backends(graph, checked),
-        seconds=journal.seconds,
-        choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
-    )
+    return graph, streamed[0] if len(streamed) == 1 else streamed, roles
+
+
+def written(found: Found, settings: Settings, journal: Journal) -> tuple[Any, None, Any]:
+    """The same for an explicit form, which says its role program: nothing is streamed."""
+    from .analyse.analyse import analyse
+    from .roles.read import read_roles
+
+    assert isinstance(found.schedule, Explicit)
+    graph = journal.step("analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    return graph, None, journal.step("lower", read_roles, found.schedule, graph)
+
+
+def held(found: Found, given: Settings) -> Settings:
+    """The settings. An explicit form holds for its own alone: raises WgError (WG1009) for others."""
+    if not isinstance(found.schedule, Explicit):
+        return given
+    from .roles.settings import conflicts, settings_of
+
+    own = settings_of(found.schedule, found.program)
+    problems = conflicts(found.schedule, own, {**given.options, **given.types, **given.dims})
+    if problems:
+        raise WgError(problems)
+    return Settings(**own)
 
 
 def each(work: Callable[..., Any], *columns: Sequence[Any]) -> tuple[Any, ...]:
@@ -161,7 +193,7 @@ def prepare(
         found = replace(found, schedule=edit(found.schedule)) if edit is not None else found
         journal.sources = list(found.sources)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
-        journal.settings = (settings(found) if callable(settings) else settings) or Settings()
+        journal.settings = held(found, (settings(found) if callable(settings) else settings) or Settings())
         try:
             forms = lower(found, journal.settings, journal)
         except WgError as e:
@@ -198,7 +230,7 @@ def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
 
 def proposing(journal: Journal, failed: WgError) -> list[Problem]:
     """The problems; those of placement with the nearest schedules that fit, which are tried on the forms of the journal."""
-    if "stream" not in journal.forms:
+    if len(journal.forms.get("stream", ())) != 1:  # several kernels: which of them a proposal would be for, nobody says
         return list(failed.problems)
     schedule, _ = journal.forms["resolve"]  # its numbers are literals
     return fitted(schedule, failed.problems, lambda s: _lowers(journal, s))
@@ -210,7 +242,8 @@ def _lowers(journal: Journal, schedule: ast.Schedule) -> bool:
     from .verify.structural import check
 
     try:
-        check(lower_schedule(journal.forms["stream"], schedule))
+        (streamed,) = journal.forms["stream"]
+        check(lower_schedule(streamed, schedule))
     except WgError:
         return False
     return True

@@ -30,6 +30,16 @@ def _cut(form: Any) -> str:
     return "\n".join(f"kernel {p.schedule.name}\n{graph_text(p.graph)}" for p in form)
 
 
+def explained(forms: Mapping[str, Any]) -> str:
+    """The explicit form of what was compiled: a whole `.wg` text, program and role program, that compiles to the same."""
+    from .roles.settings import settings_text
+    from .roles.text import roles_text
+
+    program = forms["parse"].program
+    block = roles_text(forms["verify"].program, settings=settings_text(forms["analyse"]))
+    return f"wg 1\n\n{program.span.text}\n\n{block}"
+
+
 def _parse(form: Any) -> str:
     from .syntax.printer import fmt
 

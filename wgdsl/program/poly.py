@@ -180,7 +180,8 @@ class Poly:
         ordered = sorted(self.terms, key=lambda t: (not t[0], t[1] < 0))
         out = ""
         for m, c in ordered:
-            body = " * ".join(str(f) if len(m) == 1 or isinstance(f, Symbol) else f"({f})" for f in m)
+            whole = len(m) == 1 and (c == 1 or (c == -1 and bool(out)))  # else a quotient would take what stands before it
+            body = " * ".join(str(f) if whole or isinstance(f, Symbol) or f.op in ("min", "max") else f"({f})" for f in m)
             text = body if m and abs(c) == 1 else f"{abs(c)} * {body}" if m else str(abs(c))
             out += (f" - {text}" if c < 0 else f" + {text}") if out else (f"-{text}" if c < 0 else text)
         return out

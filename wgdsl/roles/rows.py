@@ -67,13 +67,16 @@ Piece = Words | Slot | Maybe
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """`remark`: what follows from the rest, printed as a comment."""
+    """`remark`: what follows from the rest, printed as a comment. `inside`, `after`: the integers that the row's block can
+    name, and those that the lines after it can: a field that holds a name, or "items", the indices of the grid."""
 
     make: type
     pattern: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, Any] = field(default_factory=dict)
     context: tuple[str, ...] = ()
+    inside: str = ""
+    after: str = ""
     remark: Callable[[Any], str] | None = None
 
     @cached_property
@@ -196,7 +199,7 @@ DECLARATIONS = (
         "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)(?temporary= temporary)",
         absent={"written": False},
     ),
-    Row(Extent, "index {index:name} < {extent:poly}"),
+    Row(Extent, "index {index:new} < {extent:poly}"),
     Row(
         m.Param,
         "param {kind:map|pointer|stride|dim|scalar|flag|counter} {name:name}"
@@ -208,9 +211,10 @@ DECLARATIONS = (
     ),
     Row(
         m.Buffer,
-        "smem {name:new} = {tensor:name}[{rows_index:name}, {cols_index:name}]: {dtype:dtype} {rows:int} x {cols:int} "
+        "smem {name:new} = {tensor:name}(?[{rows_index:name}, {cols_index:name}]): {dtype:dtype} {rows:int} x {cols:int} "
         "swizzle {swizzle:int} ring {ring:ring} parts {parts:int} stages {stages:int} at {offset:int}"
         "(? stride {part_stride:int})(? over {over:buffer})",
+        absent={"rows_index": "", "cols_index": ""},
         remark=_buffer_bytes,
     ),
     Row(
@@ -233,13 +237,17 @@ VALUES = (
     _value("operand", " 64 x {cols:int}"),
 )
 STEPS = (
-    Row(m.Items, "items(?counted= counted)(? from {source:counter|work}) {body:steps}"),
+    Row(m.Items, "items(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
     Row(m.Fetch, "fetch item"),
     Row(m.PutItem, "put item in {buffer slot:stage}"),
     Row(m.TakeItem, "take item from {buffer slot:stage}"),
-    Row(m.Leave, "leave if no item"),
-    Row(m.Let, "let {name:new} = {value:poly}"),
-    Row(m.Loop, "loop {var:new} {start:poly} .. {stop:stop}(? by {step:int})(? mask {mask:mask}) {body:steps}"),
+    Row(m.Leave, "leave if no item", after="items"),
+    Row(m.Let, "let {name:new} = {value:poly}", after="name"),
+    Row(
+        m.Loop,
+        "loop {var:new} {start:poly} .. {stop:stop}(? by {step:int})(? mask {mask:mask}) {body:steps}",
+        inside="var",
+    ),
     Row(m.If, "if {cond:predicate} {then:steps}(? else {other:steps})"),
     Row(m.Elect, "one thread {body:steps}"),
     Row(m.Registers, "registers {direction:inc|dec} {count:int}"),
@@ -303,8 +311,8 @@ OPS = (
         absent={"start": None},
     ),
     Row(m.MapOp, "{dst:value}[{rows:axis}(?, {cols:axis})] = {expr:expr}(? when {when:value})"),
-    Row(m.RoomOp, "{dst:value} = room under {total:value} up to {limit:number}(? when {when:value})"),
-    Row(m.VoteOp, "{dst:value} = any[{rows:axis}] {cond:predicate}"),
+    Row(m.RoomOp, "room {dst:value} under {total:value} up to {limit:number}(? when {when:value})"),
+    Row(m.VoteOp, "vote {dst:value} = any[{rows:axis}] {cond:predicate}"),
 )
 TABLES = {"head": HEAD, "declaration": DECLARATIONS, "role": (ROLE,), "value": VALUES, "step": STEPS, "op": OPS}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 from ..foundation.dtypes import F32
-from ..program.expr import indices_of, regs
+from ..program.expr import indices_of, loads, regs
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -93,6 +93,31 @@ def _step_names(s: Step, known: dict[str, set[str]], values: set[str]) -> Iterat
         for name in (op.dst, *sorted(set().union(*(regs(e) for e in op.exprs)))):
             if name not in values:
                 yield s, f"there is no value `{name}` in this role"
+
+
+# Arguments.
+def _arguments(k: Kernel) -> Iterator[Found]:
+    """A map, and the pointer and strides of a tensor that threads address themselves."""
+    have = {(p.kind, p.tensor if p.kind == "pointer" else p.name) for p in k.params}
+    have |= {("stride", f"{p.tensor}.{p.axis}") for p in k.params if p.kind == "stride"}
+    for role in k.roles:
+        for s in walk(role.steps):
+            for kind, name in _needed(k, s):
+                if (kind, name) not in have:
+                    yield s, f"the kernel has no argument `{kind} {name}`"
+            if isinstance(s, m.Fetch) and not any(p.kind == "counter" for p in k.params):
+                yield s, "the kernel has no counter to take items from"
+
+
+def _needed(k: Kernel, s: Step) -> Iterator[tuple[str, str]]:
+    if isinstance(s, m.Tma | m.TmaStore):
+        yield "map", s.map
+    direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal) else []
+    ops = s.ops if isinstance(s, m.Compute) else ()
+    every = [e for o in ops for e in o.exprs] + ([s.value] if isinstance(s, m.StoreGlobal) else [])
+    for name in (*direct, *(x.tensor for e in every for x in loads(e))):
+        yield "pointer", name
+        yield from (("stride", f"{name}.{axis}") for axis in range(len(k.tensor(name).shape)))
 
 
 # Threads.
@@ -253,6 +278,7 @@ def _items(k: Kernel) -> Iterator[Found]:
 NAMES = Rule("every name is declared once, and where it is used", _names)
 RULES = (
     NAMES,
+    Rule("a map is an argument, and so are the pointer and the strides of a tensor that threads address", _arguments),
     Rule("bulk copies and their events are one thread's; what a warpgroup does together is all threads'", _threads),
     Rule("a role with a register count sets it, once, first of all", _registers),
     Rule("the roles share out the CTA's warpgroups", _warpgroups),

@@ -44,7 +44,7 @@ class Forms:
     """
 
     graph: ProgramGraph
-    stream: Streamed
+    stream: Streamed | None  # None for an explicit form
     roles: RoleProgram
     texts: Mapping[str, str]
     entries: Mapping[str, str]
@@ -80,8 +80,8 @@ class Kernel:
         return self.forms.graph
 
     @property
-    def stream(self) -> Streamed:
-        """The streamed graph (form 3)."""
+    def stream(self) -> Streamed | None:
+        """The streamed graph (form 3); None for an explicit form."""
         return self.forms.stream
 
     @property
