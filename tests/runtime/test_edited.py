@@ -95,7 +95,8 @@ def test_without_a_gpu_it_is_compiled_all_the_same(run, kernel):
 
 @pytest.mark.gpu
 def test_on_a_gpu_it_is_checked(run, kernel):
-    assert run(kernel.cuda)[0] == 0
+    code, said = run(kernel.cuda)
+    assert code == 0, said
     code, said = run(kernel.cuda.replace('"f"(b), "f"(a)', '"f"(a), "f"(b)'))  # columns change places in pairs
     assert code == 1 and "C: WRONG" in said
 

@@ -457,7 +457,8 @@ def silu() -> Function:
 
 @wrapper
 def gelu() -> Function:
-    return _function("float gelu(float a)", ["return 0.5f * a * (1.0f + erff(a * 0.70710678f));"])
+    """a / 2 * (1 + erf(a / sqrt 2)), by the complement of erf: for negative a the sum would cancel."""
+    return _function("float gelu(float a)", ["return 0.5f * a * erfcf(a * -0.70710678f);"])
 
 
 @wrapper
