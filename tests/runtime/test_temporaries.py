@@ -109,4 +109,4 @@ def test_a_plan_launches_with_the_addresses_of_its_stream(driver, monkeypatch):
     for stream in (7, 8, 7):
         plan.run((64,), stream)
     assert seen == [(7, (64, 4096, 4352)), (8, (64, 8192, 8448)), (7, (64, 4096, 4352))]
-    assert plan.names == ("A", "H", "Z")
+    assert [*plan.views] == ["A", "H", "Z"]
