@@ -82,8 +82,30 @@ __device__ __forceinline__ void ready(float (&d)[n]) {
   for (int k = 0; k < n; ++k)
     asm volatile("" : "+f"(d[k]));
 }
+__device__ __forceinline__ float rcp_fast(float a) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
+__device__ __forceinline__ float exp2(float a) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
 __device__ __forceinline__ float gelu(float a) {
-  return 0.5f * a * (1.0f + erff(a * 0.70710678f));
+  const float t = rcp_fast(fmaf(0.35355339f, fabsf(a), 1.0f));
+  float p = 0.17087277f;
+  p = fmaf(p, t, -0.82215223f);
+  p = fmaf(p, t, 1.48851587f);
+  p = fmaf(p, t, -1.13520398f);
+  p = fmaf(p, t, 0.27886807f);
+  p = fmaf(p, t, -0.18628806f);
+  p = fmaf(p, t, 0.09678418f);
+  p = fmaf(p, t, 0.37409196f);
+  p = fmaf(p, t, 1.00002368f);
+  p = fmaf(p, t, -1.26551223f);
+  const float half = 0.5f * t * exp2(1.44269504f * fmaf(-0.5f * a, a, p));
+  return a * (a < 0.0f ? half : 1.0f - half);
 }
 template <int pending>
 __device__ __forceinline__ void tma_store_wait_read() {

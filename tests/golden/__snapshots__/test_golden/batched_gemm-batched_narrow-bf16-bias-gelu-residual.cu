@@ -95,11 +95,20 @@ __device__ __forceinline__ float exp2(float a) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
   return r;
 }
-__device__ __forceinline__ float sigmoid(float a) {
-  return rcp_fast(1.0f + exp2(a * -1.442695f));
-}
-__device__ __forceinline__ float silu(float a) {
-  return a * sigmoid(a);
+__device__ __forceinline__ float gelu(float a) {
+  const float t = rcp_fast(fmaf(0.35355339f, fabsf(a), 1.0f));
+  float p = 0.17087277f;
+  p = fmaf(p, t, -0.82215223f);
+  p = fmaf(p, t, 1.48851587f);
+  p = fmaf(p, t, -1.13520398f);
+  p = fmaf(p, t, 0.27886807f);
+  p = fmaf(p, t, -0.18628806f);
+  p = fmaf(p, t, 0.09678418f);
+  p = fmaf(p, t, 0.37409196f);
+  p = fmaf(p, t, 1.00002368f);
+  p = fmaf(p, t, -1.26551223f);
+  const float half = 0.5f * t * exp2(1.44269504f * fmaf(-0.5f * a, a, p));
+  return a * (a < 0.0f ? half : 1.0f - half);
 }
 template <int pending>
 __device__ __forceinline__ void tma_store_wait_read() {
@@ -299,7 +308,7 @@ batched_gemm_batched_narrow(const __grid_constant__ TMap As_map, const __grid_co
 #line 25 "schedules/hopper/batched_gemm_narrow.wg"
       // finish C via Cs
       // finish C
-      // Acc = (silu((Acc + b[z, n])) + R[z, i, n])
+      // Acc = (gelu((Acc + b[z, n])) + R[z, i, n])
       {
         const int n_first = n_lo + first_col;
         const unsigned short* b_at = b_ptr + z * b_stride0 + n_first * b_stride1;
@@ -320,7 +329,7 @@ batched_gemm_batched_narrow(const __grid_constant__ TMap As_map, const __grid_co
           #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int at = pair / 2 * 4 + half * 2 + pair % 2;
-            Acc[at] = ptx::silu(Acc[at] + f) + ((ok[half] && (col <= limit))
+            Acc[at] = ptx::gelu(Acc[at] + f) + ((ok[half] && (col <= limit))
                 ? ptx::from_bf16(R_at2[half][col * R_stride2]) : 0.0f);
           }
         }

@@ -94,11 +94,30 @@ __device__ __forceinline__ void ready(float (&d)[n]) {
   for (int k = 0; k < n; ++k)
     asm volatile("" : "+f"(d[k]));
 }
-__device__ __forceinline__ float from_bf16(unsigned short a) {
-  return __int_as_float((int)a << 16);
+__device__ __forceinline__ float rcp_fast(float a) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
+__device__ __forceinline__ float exp2(float a) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
 }
 __device__ __forceinline__ float gelu(float a) {
-  return 0.5f * a * (1.0f + erff(a * 0.70710678f));
+  const float t = rcp_fast(fmaf(0.35355339f, fabsf(a), 1.0f));
+  float p = 0.17087277f;
+  p = fmaf(p, t, -0.82215223f);
+  p = fmaf(p, t, 1.48851587f);
+  p = fmaf(p, t, -1.13520398f);
+  p = fmaf(p, t, 0.27886807f);
+  p = fmaf(p, t, -0.18628806f);
+  p = fmaf(p, t, 0.09678418f);
+  p = fmaf(p, t, 0.37409196f);
+  p = fmaf(p, t, 1.00002368f);
+  p = fmaf(p, t, -1.26551223f);
+  const float half = 0.5f * t * exp2(1.44269504f * fmaf(-0.5f * a, a, p));
+  return a * (a < 0.0f ? half : 1.0f - half);
 }
 __device__ __forceinline__ unsigned pack_bf16(float a, float b) {
   unsigned r;
@@ -153,8 +172,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
-    const __grid_constant__ TMap Cs_map, const unsigned short* __restrict__ b_ptr, long long b_stride0,
-    unsigned short* C_ptr, long long C_stride0, long long C_stride1, int M, int N, int K, int C_tma) {
+    const __grid_constant__ TMap Cs_map, unsigned short* C_ptr, long long C_stride0, long long C_stride1,
+    int M, int N, int K, int C_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 3 x 2 x 64 x 64 bf16, 128-byte swizzle
@@ -214,7 +233,6 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
     const unsigned As_matrix = As / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
     const unsigned Bs_matrix = Bs / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
     const int lane = threadIdx.x & 31;
-    const int first_col = lane % 4 * 2;  // of its fragments
     const int thread = threadIdx.x & 127;  // of the warpgroup
     int As_stage = 0, As_phase = 0;
     float Acc[128];
@@ -284,22 +302,10 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
 #line 25 "schedules/hopper/gemm_pipelined.wg"
     // finish C via Cs
     // finish C
-    // Acc = gelu((Acc + b[n]))
-    {
-      const int n_first = n_lo + first_col;
-      const unsigned short* b_at = b_ptr + n_first * b_stride0;
-      const int limit = N - n_first - 1;
-      #pragma unroll
-      for (int pair = 0; pair < 64; ++pair) {
-        const int col = pair / 2 * 8 + pair % 2;
-        const float f = (col <= limit) ? ptx::from_bf16(b_at[col * b_stride0]) : 0.0f;
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int at = pair / 2 * 4 + half * 2 + pair % 2;
-          Acc[at] = ptx::gelu(Acc[at] + f);
-        }
-      }
-    }
+    // Acc = gelu(Acc)
+    #pragma unroll
+    for (int at = 0; at < 128; ++at)
+      Acc[at] = ptx::gelu(Acc[at]);
     {
       const unsigned tile = Cs + wg * 32768;
       const int line = thread / 32 * 16 + lane % 16;  // the row that this lane addresses

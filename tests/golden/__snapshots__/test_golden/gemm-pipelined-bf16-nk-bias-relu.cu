@@ -1,4 +1,4 @@
-// batched_gemm_batched: program batched_gemm, schedule batched, target sm_90a
+// gemm_pipelined: program gemm, schedule pipelined, target sm_90a
 // 384 threads (load 1 x 128 threads, math 2 x 128 threads), 213040 + 1024 bytes of shared memory
 
 struct alignas(64) TMap { unsigned long long v[16]; };
@@ -22,11 +22,11 @@ __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
 __device__ __forceinline__ void mbarrier_expect(unsigned bar, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(bar), "r"(bytes) : "memory");
 }
-__device__ __forceinline__ void tma_load_3d(unsigned to, const TMap& map, int c0, int c1, int c2, unsigned bar) {
+__device__ __forceinline__ void tma_load_2d(unsigned to, const TMap& map, int c0, int c1, unsigned bar) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
       :
-      : "r"(to), "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(bar)
+      : "r"(to), "l"(&map), "r"(c0), "r"(c1), "r"(bar)
       : "memory");
 }
 template <int count>
@@ -97,15 +97,13 @@ __device__ __forceinline__ void ready(float (&d)[n]) {
 __device__ __forceinline__ float from_bf16(unsigned short a) {
   return __int_as_float((int)a << 16);
 }
-__device__ __forceinline__ float gelu(float a) {
-  return 0.5f * a * (1.0f + erff(a * 0.70710678f));
+__device__ __forceinline__ float max_nan(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
 }
-template <int pending>
-__device__ __forceinline__ void tma_store_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(pending) : "memory");
-}
-__device__ __forceinline__ void bar_sync(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
+__device__ __forceinline__ float relu(float a) {
+  return max_nan(a, 0.0f);
 }
 __device__ __forceinline__ unsigned pack_bf16(float a, float b) {
   unsigned r;
@@ -122,11 +120,14 @@ __device__ __forceinline__ void stmatrix(unsigned to, const unsigned (&r)[4]) {
 __device__ __forceinline__ void fence_async() {
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
 }
-__device__ __forceinline__ void tma_store_3d(const TMap& map, int c0, int c1, int c2, unsigned from) {
+__device__ __forceinline__ void bar_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void tma_store_2d(const TMap& map, int c0, int c1, unsigned from) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
       :
-      : "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(from)
+      : "l"(&map), "r"(c0), "r"(c1), "r"(from)
       : "memory");
 }
 __device__ __forceinline__ void tma_store_commit() {
@@ -136,6 +137,10 @@ __device__ __forceinline__ unsigned short load_shared_b16(unsigned at) {
   unsigned short value;
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(value) : "r"(at) : "memory");
   return value;
+}
+template <int pending>
+__device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(pending) : "memory");
 }
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return (unsigned)__cvta_generic_to_shared(p);
@@ -152,10 +157,9 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 }  // namespace ptx
 
 extern "C" __global__ void __launch_bounds__(384, 1)
-batched_gemm_batched(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
+gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Cs_map, const unsigned short* __restrict__ b_ptr, long long b_stride0,
-    long long b_stride1, unsigned short* C_ptr, long long C_stride0, long long C_stride1, long long C_stride2,
-    int Z, int M, int N, int K, int C_tma) {
+    unsigned short* C_ptr, long long C_stride0, long long C_stride1, int M, int N, int K, int C_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 3 x 2 x 64 x 64 bf16, 128-byte swizzle
@@ -176,45 +180,39 @@ batched_gemm_batched(const __grid_constant__ TMap As_map, const __grid_constant_
 
   if (warpgroup == 0) {
     // role load (one thread)
-#line 9 "schedules/hopper/batched_gemm.wg"
+#line 9 "schedules/hopper/gemm_pipelined.wg"
     // role load : 1 warpgroup, registers 24
     ptx::setmaxnreg_dec<24>();
     const int thread = threadIdx.x & 127;  // of the warpgroup
     int As_stage = 0, As_phase = 0;
     if (thread == 0) {
-      const int i_blocks = (M + 127) >> 7;
+      const int item = blockIdx.x;
       const int n_blocks = (N + 255) >> 8;
-      const int total = Z * i_blocks * n_blocks;
+      const int n_lo = item % n_blocks * 256;
+      const int i_lo = item / n_blocks * 128;
+#line 4 "schedules/hopper/gemm_pipelined.wg"
+      // schedule pipelined for gemm on sm_90a
+      const int k_hi = (K + 63) >> 6;
+      const int k_n = max(k_hi, 0);
       #pragma unroll 1
-      for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int n_lo = item % n_blocks * 256;
-        const int rest = item / n_blocks;
-        const int i_lo = rest % i_blocks * 128;
-        const int z = rest / i_blocks;
-#line 4 "schedules/hopper/batched_gemm.wg"
-        // schedule batched for batched_gemm on sm_90a
-        const int k_hi = (K + 63) >> 6;
-        const int k_n = max(k_hi, 0);
-        #pragma unroll 1
-        for (int k_pos = 0; k_pos < k_n; ++k_pos) {
-#line 17 "schedules/hopper/batched_gemm.wg"
-          // fill As[k], Bs[k]
-          ptx::mbarrier_wait(As_empty + 8 * As_stage, As_phase ^ 1);
-          ptx::mbarrier_expect(As_full + 8 * As_stage, 49152);
-          ptx::tma_load_3d(As + As_stage * 16384, As_map, k_pos * 64, i_lo, z, As_full + 8 * As_stage);
-          ptx::tma_load_3d(As + As_stage * 16384 + 8192, As_map, k_pos * 64, i_lo + 64, z, As_full + 8 * As_stage);
-          ptx::tma_load_3d(Bs + As_stage * 32768, Bs_map, k_pos * 64, n_lo, z, As_full + 8 * As_stage);
-          if (++As_stage == 3) {
-            As_stage = 0;
-            As_phase ^= 1;
-          }
+      for (int k_pos = 0; k_pos < k_n; ++k_pos) {
+#line 17 "schedules/hopper/gemm_pipelined.wg"
+        // fill As[k], Bs[k]
+        ptx::mbarrier_wait(As_empty + 8 * As_stage, As_phase ^ 1);
+        ptx::mbarrier_expect(As_full + 8 * As_stage, 49152);
+        ptx::tma_load_2d(As + As_stage * 16384, As_map, k_pos * 64, i_lo, As_full + 8 * As_stage);
+        ptx::tma_load_2d(As + As_stage * 16384 + 8192, As_map, k_pos * 64, i_lo + 64, As_full + 8 * As_stage);
+        ptx::tma_load_2d(Bs + As_stage * 32768, Bs_map, k_pos * 64, n_lo, As_full + 8 * As_stage);
+        if (++As_stage == 3) {
+          As_stage = 0;
+          As_phase ^= 1;
         }
       }
     }
   }
   else {
     // role math
-#line 10 "schedules/hopper/batched_gemm.wg"
+#line 10 "schedules/hopper/gemm_pipelined.wg"
     // role math : 2 warpgroups, registers 240, split i
     ptx::setmaxnreg_inc<240>();
     const int wg = warpgroup - 1;
@@ -225,151 +223,139 @@ batched_gemm_batched(const __grid_constant__ TMap As_map, const __grid_constant_
     const int thread = threadIdx.x & 127;  // of the warpgroup
     int As_stage = 0, As_phase = 0;
     float Acc[128];
-    const int i_blocks = (M + 127) >> 7;
+    const int item = blockIdx.x;
     const int n_blocks = (N + 255) >> 8;
-    const int total = Z * i_blocks * n_blocks;
-    #pragma unroll 1
-    for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int n_lo = item % n_blocks * 256;
-      const int rest = item / n_blocks;
-      const int i_lo = rest % i_blocks * 128;
-      const int z = rest / i_blocks;
-#line 4 "schedules/hopper/batched_gemm.wg"
-      // schedule batched for batched_gemm on sm_90a
-      const int k_hi = (K + 63) >> 6;
-      const int k_n = max(k_hi, 0);
-      if (k_n > 0) {
-#line 22 "schedules/hopper/batched_gemm.wg"
+    const int n_lo = item % n_blocks * 256;
+    const int i_lo = item / n_blocks * 128;
+#line 4 "schedules/hopper/gemm_pipelined.wg"
+    // schedule pipelined for gemm on sm_90a
+    const int k_hi = (K + 63) >> 6;
+    const int k_n = max(k_hi, 0);
+    if (k_n > 0) {
+#line 22 "schedules/hopper/gemm_pipelined.wg"
+      // issue Acc += wgmma(As[k], Bs[k])
+      ptx::mbarrier_wait(As_full + 8 * As_stage, As_phase);
+      ptx::wgmma_fence();
+      ptx::fresh(Acc);
+      const unsigned As_at = As_matrix + As_stage * 1024 + wg * 512;
+      const unsigned Bs_at = Bs_matrix + As_stage * 2048;
+      #pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const unsigned long long a_matrix = ptx::matrix(As_at + 2 * k, 0x40000040);
+        const unsigned long long b_matrix = ptx::matrix(Bs_at + 2 * k, 0x40000040);
+        ptx::wgmma_m64n256k16_bf16_ss(Acc, a_matrix, b_matrix, k != 0);
+      }
+      ptx::wgmma_commit();
+      #pragma unroll 1
+      for (int k_pos = 1; k_pos < k_n; ++k_pos) {
+#line 22 "schedules/hopper/gemm_pipelined.wg"
         // issue Acc += wgmma(As[k], Bs[k])
-        ptx::mbarrier_wait(As_full + 8 * As_stage, As_phase);
-        ptx::wgmma_fence();
-        ptx::fresh(Acc);
-        const unsigned As_at = As_matrix + As_stage * 1024 + wg * 512;
-        const unsigned Bs_at = Bs_matrix + As_stage * 2048;
-        #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const unsigned long long a_matrix = ptx::matrix(As_at + 2 * k, 0x40000040);
-          const unsigned long long b_matrix = ptx::matrix(Bs_at + 2 * k, 0x40000040);
-          ptx::wgmma_m64n256k16_bf16_ss(Acc, a_matrix, b_matrix, k != 0);
-        }
-        ptx::wgmma_commit();
-        #pragma unroll 1
-        for (int k_pos = 1; k_pos < k_n; ++k_pos) {
-#line 22 "schedules/hopper/batched_gemm.wg"
-          // issue Acc += wgmma(As[k], Bs[k])
-          if (++As_stage == 3) {
-            As_stage = 0;
-            As_phase ^= 1;
-          }
-          ptx::mbarrier_wait(As_full + 8 * As_stage, As_phase);
-          ptx::wgmma_fence();
-          const unsigned As_at2 = As_matrix + As_stage * 1024 + wg * 512;
-          const unsigned Bs_at2 = Bs_matrix + As_stage * 2048;
-          #pragma unroll
-          for (int k = 0; k < 4; ++k) {
-            const unsigned long long a_matrix = ptx::matrix(As_at2 + 2 * k, 0x40000040);
-            const unsigned long long b_matrix = ptx::matrix(Bs_at2 + 2 * k, 0x40000040);
-            ptx::wgmma_m64n256k16_bf16_ss(Acc, a_matrix, b_matrix, 1);
-          }
-          ptx::wgmma_commit();
-#line 23 "schedules/hopper/batched_gemm.wg"
-          // await Acc[k-1]
-          ptx::wgmma_wait<1>();
-          const int As_back1 = As_stage < 1 ? As_stage + 2 : As_stage - 1;
-          if (lane == 0) ptx::mbarrier_arrive(As_empty + 8 * As_back1);
-        }
-#line 23 "schedules/hopper/batched_gemm.wg"
-        // await Acc[k-1]
-        ptx::wgmma_wait<0>();
-        ptx::ready(Acc);
-        if (lane == 0) ptx::mbarrier_arrive(As_empty + 8 * As_stage);
         if (++As_stage == 3) {
           As_stage = 0;
           As_phase ^= 1;
         }
-      }
-      else {
+        ptx::mbarrier_wait(As_full + 8 * As_stage, As_phase);
+        ptx::wgmma_fence();
+        const unsigned As_at2 = As_matrix + As_stage * 1024 + wg * 512;
+        const unsigned Bs_at2 = Bs_matrix + As_stage * 2048;
         #pragma unroll
-        for (int at = 0; at < 128; ++at)
-          Acc[at] = 0.0f;
+        for (int k = 0; k < 4; ++k) {
+          const unsigned long long a_matrix = ptx::matrix(As_at2 + 2 * k, 0x40000040);
+          const unsigned long long b_matrix = ptx::matrix(Bs_at2 + 2 * k, 0x40000040);
+          ptx::wgmma_m64n256k16_bf16_ss(Acc, a_matrix, b_matrix, 1);
+        }
+        ptx::wgmma_commit();
+#line 23 "schedules/hopper/gemm_pipelined.wg"
+        // await Acc[k-1]
+        ptx::wgmma_wait<1>();
+        const int As_back1 = As_stage < 1 ? As_stage + 2 : As_stage - 1;
+        if (lane == 0) ptx::mbarrier_arrive(As_empty + 8 * As_back1);
       }
-#line 25 "schedules/hopper/batched_gemm.wg"
-      // finish C via Cs
-      // finish C
-      // Acc = gelu((Acc + b[z, n]))
-      {
-        const int n_first = n_lo + first_col;
-        const unsigned short* b_at = b_ptr + z * b_stride0 + n_first * b_stride1;
-        const int limit = N - n_first - 1;
+#line 23 "schedules/hopper/gemm_pipelined.wg"
+      // await Acc[k-1]
+      ptx::wgmma_wait<0>();
+      ptx::ready(Acc);
+      if (lane == 0) ptx::mbarrier_arrive(As_empty + 8 * As_stage);
+      if (++As_stage == 3) {
+        As_stage = 0;
+        As_phase ^= 1;
+      }
+    }
+    else {
+      #pragma unroll
+      for (int at = 0; at < 128; ++at)
+        Acc[at] = 0.0f;
+    }
+#line 25 "schedules/hopper/gemm_pipelined.wg"
+    // finish C via Cs
+    // finish C
+    // Acc = relu((Acc + b[n]))
+    {
+      const int n_first = n_lo + first_col;
+      const unsigned short* b_at = b_ptr + n_first * b_stride0;
+      const int limit = N - n_first - 1;
+      #pragma unroll
+      for (int pair = 0; pair < 64; ++pair) {
+        const int col = pair / 2 * 8 + pair % 2;
+        const float f = (col <= limit) ? ptx::from_bf16(b_at[col * b_stride0]) : 0.0f;
         #pragma unroll
-        for (int pair = 0; pair < 64; ++pair) {
-          const int col = pair / 2 * 8 + pair % 2;
-          const float f = (col <= limit) ? ptx::from_bf16(b_at[col * b_stride1]) : 0.0f;
-          #pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const int at = pair / 2 * 4 + half * 2 + pair % 2;
-            Acc[at] = ptx::gelu(Acc[at] + f);
-          }
+        for (int half = 0; half < 2; ++half) {
+          const int at = pair / 2 * 4 + half * 2 + pair % 2;
+          Acc[at] = ptx::relu(Acc[at] + f);
         }
       }
-      if (thread == 0) {
-        ptx::tma_store_wait_read<0>();
+    }
+    {
+      const unsigned tile = Cs + wg * 32768;
+      const int line = thread / 32 * 16 + lane % 16;  // the row that this lane addresses
+      const unsigned start = tile + line * 128;
+      const int chunk = lane / 16 ^ (line & 7);
+      #pragma unroll
+      for (int pair = 0; pair < 16; ++pair) {
+        unsigned r[4];
+        #pragma unroll
+        for (int q = 0; q < 4; ++q) r[q] = ptx::pack_bf16(Acc[8 * pair + 2 * q], Acc[8 * pair + 2 * q + 1]);
+        ptx::stmatrix(start + pair / 4 * 8192 + (chunk ^ pair % 4 * 2) * 16, r);
       }
-      // Cs is free
+    }
+    // a row pitch that suits the tensor map
+    if (C_tma) {
+#line 25 "schedules/hopper/gemm_pipelined.wg"
+      // finish C via Cs
+      ptx::fence_async();
+      // written
       ptx::bar_sync(wg + 1, 128);
+      if (thread == 0) {
+        ptx::tma_store_2d(Cs_map, n_lo, i_lo + wg * 64, Cs + wg * 32768);
+        ptx::tma_store_2d(Cs_map, n_lo + 64, i_lo + wg * 64, Cs + wg * 32768 + 8192);
+        ptx::tma_store_2d(Cs_map, n_lo + 128, i_lo + wg * 64, Cs + wg * 32768 + 16384);
+        ptx::tma_store_2d(Cs_map, n_lo + 192, i_lo + wg * 64, Cs + wg * 32768 + 24576);
+        ptx::tma_store_commit();
+      }
+    }
+    else {
+#line 25 "schedules/hopper/gemm_pipelined.wg"
+      // finish C via Cs
+      // written
+      ptx::bar_sync(wg + 1, 128);
+      // C[i, n], element by element
       {
         const unsigned tile = Cs + wg * 32768;
-        const int line = thread / 32 * 16 + lane % 16;  // the row that this lane addresses
-        const unsigned start = tile + line * 128;
-        const int chunk = lane / 16 ^ (line & 7);
-        #pragma unroll
-        for (int pair = 0; pair < 16; ++pair) {
-          unsigned r[4];
-          #pragma unroll
-          for (int q = 0; q < 4; ++q) r[q] = ptx::pack_bf16(Acc[8 * pair + 2 * q], Acc[8 * pair + 2 * q + 1]);
-          ptx::stmatrix(start + pair / 4 * 8192 + (chunk ^ pair % 4 * 2) * 16, r);
+        #pragma unroll 4
+        for (int at = thread; at < 16384; at += 128) {
+          const int line = at / 256, column = at % 256;
+          const int i_at = i_lo + wg * 64 + line;
+          const int n_at = n_lo + column;
+          const unsigned from = tile + column / 64 * 8192 + ((line * 128 + column % 64 * 2) ^ (line & 7) * 16);
+          if (i_at < M && n_at < N) C_ptr[i_at * C_stride0 + n_at * C_stride1] = ptx::load_shared_b16(from);
         }
       }
-      // a row pitch that suits the tensor map
-      if (C_tma) {
-#line 25 "schedules/hopper/batched_gemm.wg"
-        // finish C via Cs
-        ptx::fence_async();
-        // written
-        ptx::bar_sync(wg + 1, 128);
-        if (thread == 0) {
-          ptx::tma_store_3d(Cs_map, n_lo, i_lo + wg * 64, z, Cs + wg * 32768);
-          ptx::tma_store_3d(Cs_map, n_lo + 64, i_lo + wg * 64, z, Cs + wg * 32768 + 8192);
-          ptx::tma_store_3d(Cs_map, n_lo + 128, i_lo + wg * 64, z, Cs + wg * 32768 + 16384);
-          ptx::tma_store_3d(Cs_map, n_lo + 192, i_lo + wg * 64, z, Cs + wg * 32768 + 24576);
-          ptx::tma_store_commit();
-        }
-      }
-      else {
-#line 25 "schedules/hopper/batched_gemm.wg"
-        // finish C via Cs
-        // written
-        ptx::bar_sync(wg + 1, 128);
-        // C[z, i, n], element by element
-        {
-          const unsigned tile = Cs + wg * 32768;
-          #pragma unroll 4
-          for (int at = thread; at < 16384; at += 128) {
-            const int line = at / 256, column = at % 256;
-            const int i_at = i_lo + wg * 64 + line;
-            const int n_at = n_lo + column;
-            const unsigned from = tile + column / 64 * 8192 + ((line * 128 + column % 64 * 2) ^ (line & 7) * 16);
-            if (i_at < M
-                && n_at < N) C_ptr[z * C_stride0 + i_at * C_stride1 + n_at * C_stride2] = ptx::load_shared_b16(from);
-          }
-        }
-        // copied
-        ptx::bar_sync(wg + 1, 128);
-      }
+      // copied
+      ptx::bar_sync(wg + 1, 128);
     }
     // the last store has read its buffer
     if (thread == 0) {
-#line 25 "schedules/hopper/batched_gemm.wg"
+#line 25 "schedules/hopper/gemm_pipelined.wg"
       // finish C via Cs
       ptx::tma_store_wait_read<0>();
     }
