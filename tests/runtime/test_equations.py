@@ -14,7 +14,7 @@ from wgdsl.program.poly import Poly, compiled, floordiv, maximum, minimum, mod
 from wgdsl.runtime.bind import Binder, _Solver
 
 P = Poly.of
-NAMES = ("M", "N", "class")
+NAMES: tuple[str, ...] = ("M", "N", "class")
 leaves = st.one_of(st.integers(-9, 9).map(P), st.sampled_from(NAMES).map(P))
 
 
@@ -33,11 +33,8 @@ def grown(smaller):
 
 @given(st.lists(st.recursive(leaves, grown, max_leaves=8), max_size=4), st.tuples(*[st.integers(-50, 50)] * len(NAMES)))
 def test_compiled_polynomials(polys, values):
-    at = dict(zip(NAMES, values, strict=True))
+    at: dict[str, int] = dict(zip(NAMES, values, strict=True))
     assert compiled(polys)(at) == tuple(p.evaluate(at) for p in polys)
-
-
-sizes = st.integers(0, 4)
 
 
 def slowly(binder: Binder, shapes, dims) -> dict[str, int] | None:
@@ -49,13 +46,11 @@ def slowly(binder: Binder, shapes, dims) -> dict[str, int] | None:
     return {**solved, **{name: extent.evaluate(solved) for name, extent in binder.graph.derived.items()}}
 
 
-@given(
-    st.tuples(*[sizes] * 3),
-    st.tuples(*[sizes] * 3),
-    st.sampled_from([16, 15]),
-    st.booleans(),
-    st.sampled_from([{"W": 1}, {"W": 1, "R": 2}]),
-)
+shapes = st.tuples(*[st.integers(0, 4)] * 3)
+dims = st.sampled_from([{"W": 1}, {"W": 1, "R": 2}])
+
+
+@given(shapes, shapes, st.sampled_from([16, 15]), st.booleans(), dims)
 def test_the_same_dims_or_none(q, k, last, swapped, dims):
     binder = Binder(GROUPED)
     shapes = {"Q": (*q, last), "K": (*k, 16)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def view(shape, strides=None, pointer=1 << 34):
     return ArrayView(pointer, shape, strides or contiguous(shape), "f16", 0, "torch")
 
 
-def ready(m=100, n=64, x=None, y=None, persistent=False, target="sm_90a"):
+def ready(m=100, n=64, x=None, y=None, persistent=False, target="sm_90a") -> Any:
     """The launch of one call; None if there is nothing to do."""
     kernel = scaled_copy(persistent)
     views = {"X": x or view((m, n)), "Y": y or view((m, n), pointer=1 << 35)}

@@ -9,7 +9,7 @@ dim determines it: with `dims H = G * R` the ratio R follows from H and G. What 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -110,9 +110,8 @@ class Binder:
         graph = self.graph
         solve = self._solver(tuple([name for name, _ in shapes]), tuple(dims))
         known = {**graph.fixed, **dims}
-        if solve is not None and solve([shape for _, shape in shapes], known) and 0 <= min(known.values(), default=0):
-            if max(known.values(), default=0) <= LIMIT:
-                return known
+        if solve is not None and solve([shape for _, shape in shapes], known) and _in_range(known.values()):
+            return known
         solved = _Solver(graph, dims).solve(list(self._equations(dict(shapes))))
         known = {**solved, **{name: extent.evaluate(solved) for name, extent in graph.derived.items()}}
         for name, value in known.items():
@@ -239,6 +238,10 @@ class _Solver:
         known = ", ".join(f"{s} = {self.known[s]} ({self.origin[s]})" for s in others)
         formula = self._text(e.axis)
         return NoWholeRatio(dim=unknown, formula=formula, total=e.value, where=e.axis.where, known=known, by=factor)
+
+
+def _in_range(values: Collection[int]) -> bool:
+    return not values or (min(values) >= 0 and max(values) <= LIMIT)
 
 
 def _remembering(e: Expr, graph: ProgramGraph) -> Callable[[Mapping[str, int], Mapping[str, Number]], Any]:

@@ -12,9 +12,7 @@ from typing import Any
 
 from ..program.poly import Poly, python
 
-Solve = Callable[
-    [tuple[Any, ...], dict[str, int]], bool
-]  # shapes; the dims known so far, to which it adds; whether it went well
+Solve = Callable[[Sequence[Any], dict[str, int]], bool]  # shapes; the dims known so far, to which it adds; did it go well?
 
 
 def solver(

@@ -24,7 +24,7 @@ from ..program.streamed import Streamed
 from ..roles.model import RoleProgram
 from .arrays import ArrayView, to_numpy
 from .bind import Bound
-from .by_name import by_name, is_by_name
+from .by_name import call_by_name
 from .cache import Cache
 from .call import Given, Interface, host_views
 from .caller import Caller
@@ -68,8 +68,7 @@ class Kernel:
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
         self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries)
-        if type(self) is Kernel or is_by_name(type(self)):
-            self.__class__ = by_name(Kernel, self._caller)
+        call_by_name(self, Kernel)
 
     def __repr__(self) -> str:
         return f"<wgdsl kernel: program {self.forms.graph.name}, schedule {self.forms.roles.schedule}, {self.target}>"

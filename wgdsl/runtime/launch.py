@@ -60,8 +60,7 @@ class Launch:
 
 @dataclass(slots=True)
 class _Map:
-    """A tensor map of a template. `at`: the array's number among the views; None if the kernel is given the map but doesn't copy
-    with it."""
+    """A tensor map of a template. `at`: the array's number among the views; None if the kernel doesn't copy with the map."""
 
     number: int
     at: int | None

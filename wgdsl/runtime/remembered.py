@@ -1,7 +1,7 @@
 """What is made from keys that come again.
 
-In: a function, and how many of its results are worth keeping.  Out: a mapping that calls it for keys it hasn't. To look a key up
-costs half of what `lru_cache` takes; when it is full, it starts over.
+In: a function, and how many of its results are worth keeping.  Out: a mapping that calls it for keys it hasn't. A look costs
+half of what `lru_cache` takes; when it is full, it starts over.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-Key, Value = TypeVar("Key"), TypeVar("Value")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class Remembered(dict[Key, Value]):
