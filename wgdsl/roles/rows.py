@@ -229,11 +229,15 @@ VALUES = (
     _value("operand", " 64 x {cols:int}"),
 )
 STEPS = (
-    Row(m.Items, "items(?counted= counted)(? from {source:counter|work}) {body:steps}"),
+    Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}"),
     Row(m.Fetch, "fetch item"),
-    Row(m.PutItem, "put item in {buffer slot:stage}"),
-    Row(m.TakeItem, "take item from {buffer slot:stage}"),
+    Row(m.PutItem, "put item in {buffer slot:stage}", {"ahead": False}),
+    Row(m.PutItem, "put next item in {buffer slot:stage}", {"ahead": True}),
+    Row(m.TakeItem, "take item from {buffer slot:stage}", {"ahead": False}),
+    Row(m.TakeItem, "take next item from {buffer slot:stage}", {"ahead": True}),
     Row(m.Leave, "leave if no item"),
+    Row(m.NextItem, "next item"),
+    Row(m.Begun, "begun {value:poly}"),
     Row(m.Let, "let {name:new} = {value:poly}"),
     Row(m.Loop, "loop {var:new} {start:poly} .. {stop:stop}(? mask {mask:mask}) {body:steps}"),
     Row(m.If, "if {cond:predicate} {then:steps}(? else {other:steps})"),
