@@ -765,6 +765,27 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CantJoin(Problem):
+    code: ClassVar[str] = "WG0427"
+    doc: ClassVar[str] = """`joined` lets the last iteration of an item and the first of the next one be one, so a CTA has to run
+several items, the loop needs steps one tile ahead, and what the old item still uses must not be what the new one fills.
+
+fails:
+  schedule one for attention on sm_90a { grid joined over (b, g, r, i) }
+works:
+  schedule one for attention on sm_90a { grid persistent joined over (b, g, r, i) }
+"""
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return f"the items of this grid can't be joined: {self.why}"
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
 class CantOrder(Problem):
     code: ClassVar[str] = "WG0426"
     doc: ClassVar[str] = """`longest_first` orders work items by falling trip count, which needs a grid axis along which trip

@@ -39,10 +39,10 @@ from ..roles.model import (
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
 from .place import WARPS, Placed, name_of
-from .sync import RoleSync
+from .joined import JoinedSync
 
 
-class MathSync(RoleSync):
+class MathSync(JoinedSync):
     """A role that multiplies and computes."""
 
     def __init__(self, *args):

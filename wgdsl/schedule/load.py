@@ -13,12 +13,12 @@ from ..syntax import ast
 from .pipeline import Copy, ast_text
 from .place import Placed, name_of
 from .plan import steps_of
-from .sync import RoleSync
+from .joined import JoinedSync
 
 SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
 
 
-class LoadSync(RoleSync):
+class LoadSync(JoinedSync):
     """A role whose steps are fills."""
 
     def collect(self) -> None:
