@@ -40,6 +40,7 @@ from ..roles.model import (
 from ..syntax import ast
 from .flight import State, tile_text
 from .pipeline import Copy, Expansion, Item, expand, flatten
+from .place import name_of
 from .sync import RoleSync
 from .twins import Twins, twins_of
 
@@ -65,15 +66,17 @@ class JoinedSync(RoleSync):
         expansion = None if loop is None else expand(loop, self.trip, self.masked)
         if loop is None or expansion is None or not expansion.guarded:
             return self.unjoined()
+        self.check_memory(expansion)
         self.out = []
         self.span = self.plan.schedule.span
         self.bind()
         self.emit(*self.dynamic_init())
-        self.begin(before, expansion)
+        self.begin(before, loop, expansion)
         begun = deepcopy(self.state)
         for copy in expansion.copies[1:-1]:
             self.copy(copy)
         self.at_rest(loop)
+        self.span = loop.span
         self.loop_ended()
         self.emit(*self.look_ahead(), *self.next_trip())
         self.end(before, loop, expansion, begun)
@@ -105,13 +108,36 @@ class JoinedSync(RoleSync):
         self.emit(*self.look_ahead())
         return (*body, *self.out)
 
+    def check_memory(self, expansion: Expansion) -> None:
+        """What the old item still uses is its own, whatever of the next one is under way by then."""
+        for h in self.plan.homes.values():
+            if not h.output and self.plan.axis not in h.indices and h.stages < 2:
+                why = f"`{h.name}` has one slot, and the next item's is filled while this one's is read"
+                raise WgError(CantJoin(span=h.span, why=why, cure=f"`ring 2` on `{h.name}`, or drop `joined`"))
+        ahead = self.touched(expansion.copies[0])
+        for p in (p for p in self.placement.placed.values() if p.home.over):
+            over = p.home.over or ""
+            if p.staged_parts and self.placement.ring_of[over] not in ahead:
+                continue
+            why = f"`{p.home.name}` lies over `{over}`, of which the next item takes its first tile before this one's result is stored"
+            cure = f"give `{p.home.name}` memory of its own, or put it over a tile that the loop's last product reads"
+            raise WgError(CantJoin(span=p.home.span, why=why, cure=cure))
+
+    def touched(self, copy: Copy) -> set[str]:
+        """The rings that a copy of the loop fills or reads, but for what is filled once an item."""
+        steps = [i.step for i in copy.items if i.offset is not None]
+        filled = {name_of(t) for s in steps if isinstance(s, ast.FillStep) for t in s.targets}
+        read = {h for s in steps if isinstance(s, ast.IssueStep) for h in map(name_of, (s.left, s.right))}
+        return {self.placement.ring_of[h] for h in filled | read if h in self.placement.ring_of}
+
     # The parts of an item.
 
-    def begin(self, before: tuple[ast.Step, ...], expansion: Expansion) -> None:
+    def begin(self, before: tuple[ast.Step, ...], loop: ast.ForStep, expansion: Expansion) -> None:
         """The steps before the loop and its prologue, unless the item before has done them."""
         prologue = expansion.copies[0]
         first = self.block(lambda: (self.each(before), self.before_loop(expansion)))
         tiles = self.block(lambda: self.run(prologue))
+        self.span = loop.span
         self.emit(If(cond=AT_REST, then=(*first, *self.if_some(tiles)), note="the item before has not begun this one"))
         self.emit(*self.if_some(self.block(lambda: self.clear_after_prologue(prologue))))
         self.state = self.state.shift()
@@ -126,11 +152,10 @@ class JoinedSync(RoleSync):
         self.state = at
         alone = self.block(lambda: self.run(drain))
         self.state = self.state.shift()
-        other = tuple(self.empty(expansion))
-        cond = Affine(poly=self.trip.n - 1)
-        self.emit(
-            If(cond=JOINS, then=joined, other=(If(cond=cond, then=alone, other=other),), note="with the first of the next item")
-        )
+        none = tuple(self.empty(expansion))
+        self.span = loop.span
+        other = If(cond=Affine(poly=self.trip.n - 1), then=alone, other=none, span=loop.span)
+        self.emit(If(cond=JOINS, then=joined, other=(other,), note="its last iteration and the first of the next item"))
 
     def join(self, before: tuple[ast.Step, ...], loop: ast.ForStep, expansion: Expansion) -> None:
         """One iteration of two items."""
