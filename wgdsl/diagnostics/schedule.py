@@ -767,13 +767,16 @@ works:
 @dataclass(frozen=True, kw_only=True)
 class CantJoin(Problem):
     code: ClassVar[str] = "WG0427"
-    doc: ClassVar[str] = """`joined` lets the last iteration of an item and the first of the next one be one, so a CTA has to run
-several items, the loop needs steps one tile ahead, and what the old item still uses must not be what the new one fills.
+    doc: ClassVar[str] = """`joined` makes the last iteration of an item and the first of the next one a single iteration. So a CTA has to run
+several items, the loop of the role that multiplies has steps one tile ahead, and what the old item still uses is not what the
+new one fills: here `Qs` has one slot for both.
+
+In schedule `fa3` for `attention`:
 
 fails:
-  schedule one for attention on sm_90a { grid joined over (b, g, r, i) }
+  grid   persistent joined over (b, g, r, i)
 works:
-  schedule one for attention on sm_90a { grid persistent joined over (b, g, r, i) }
+  grid   over (b, g, r, i)
 """
     why: str
     cure: str

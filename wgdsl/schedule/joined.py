@@ -123,6 +123,13 @@ class JoinedSync(RoleSync):
             cure = f"give `{p.home.name}` memory of its own, or put it over a tile that the loop's last product reads"
             raise WgError(CantJoin(span=p.home.span, why=why, cure=cure))
 
+    def check_accumulators(self, ahead: Copy) -> None:
+        """The registers in which the old item's result stands are the new item's from its first product on."""
+        for s in (i.step for i in ahead.items if isinstance(i.step, ast.IssueStep) and i.step.op == "+="):
+            why = f"`{name_of(s.target)}` accumulates, and the next item's first product comes before this one's `finish`"
+            cure = "issue it one tile later than the product that it waits for, or drop `joined`"
+            raise WgError(CantJoin(span=s.span, why=why, cure=cure))
+
     def touched(self, copy: Copy) -> set[str]:
         """The rings that a copy of the loop fills or reads, but for what is filled once an item."""
         steps = [i.step for i in copy.items if i.offset is not None]
@@ -160,6 +167,7 @@ class JoinedSync(RoleSync):
     def join(self, before: tuple[ast.Step, ...], loop: ast.ForStep, expansion: Expansion) -> None:
         """One iteration of two items."""
         prologue, drain = expansion.copies[0], expansion.copies[-1]
+        self.check_accumulators(prologue)
         for p in self.products.values():
             self.state.waited -= {(r, None) for r in self.rings_of(p)}
         if self.masked:
