@@ -9,7 +9,21 @@ import pytest
 from tests.sim.programs import attention, drop, edit, gemm
 from wgdsl.foundation.dtypes import BF16
 from wgdsl.program.poly import Poly
-from wgdsl.roles.model import Advance, Begun, Elect, FenceAsync, Items, NextItem, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
+from wgdsl.roles.model import (
+    Advance,
+    Begun,
+    Elect,
+    FenceAsync,
+    Items,
+    NextItem,
+    Pack,
+    Registers,
+    RoleProgram,
+    Slot,
+    Tma,
+    Wait,
+    Wgmma,
+)
 from wgdsl.roles.rules import broken
 
 

@@ -120,7 +120,7 @@ def _told(ctx: RoleContext, step: Items, total: str) -> None:
         ctx.steps(step.body)
 
 
-# how the loop over items is written, by where they come from; `joined` (which registers itself here) learns of each in the one before
+# how the loop over items is written, by where they come from; `joined.py` adds the one that learns of each in the one before
 ITEMS = {"stride": _strided, "counter": _counted, "work": _told}
 
 

@@ -38,8 +38,8 @@ from ..roles.model import (
 )
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
-from .place import WARPS, Placed, name_of
 from .joined import JoinedSync
+from .place import WARPS, Placed, name_of
 
 
 class MathSync(JoinedSync):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import CantJoin, NotYetSupported
@@ -38,9 +39,9 @@ from ..roles.model import (
     Wait,
 )
 from ..syntax import ast
-from .flight import State, tile_text
+from .flight import State
+from .joinable import check_at_rest, check_joined
 from .pipeline import Copy, Expansion, Item, expand, flatten
-from .place import name_of
 from .sync import RoleSync
 from .twins import Twins, twins_of
 
@@ -66,7 +67,7 @@ class JoinedSync(RoleSync):
         expansion = None if loop is None else expand(loop, self.trip, self.masked)
         if loop is None or expansion is None or not expansion.guarded:
             return self.unjoined()
-        self.check_memory(expansion)
+        check_joined(self.plan, self.placement, expansion)
         self.out = []
         self.span = self.plan.schedule.span
         self.bind()
@@ -75,7 +76,7 @@ class JoinedSync(RoleSync):
         begun = deepcopy(self.state)
         for copy in expansion.copies[1:-1]:
             self.copy(copy)
-        self.at_rest(loop)
+        check_at_rest(self.state, loop, self.plan.axis)
         self.span = loop.span
         self.loop_ended()
         self.emit(*self.look_ahead(), *self.next_trip())
@@ -108,35 +109,6 @@ class JoinedSync(RoleSync):
         self.emit(*self.look_ahead())
         return (*body, *self.out)
 
-    def check_memory(self, expansion: Expansion) -> None:
-        """What the old item still uses is its own, whatever of the next one is under way by then."""
-        for h in self.plan.homes.values():
-            if not h.output and self.plan.axis not in h.indices and h.stages < 2:
-                why = f"`{h.name}` has one slot, and the next item's is filled while this one's is read"
-                raise WgError(CantJoin(span=h.span, why=why, cure=f"`ring 2` on `{h.name}`, or drop `joined`"))
-        ahead = self.touched(expansion.copies[0])
-        for p in (p for p in self.placement.placed.values() if p.home.over):
-            over = p.home.over or ""
-            if p.staged_parts and self.placement.ring_of[over] not in ahead:
-                continue
-            why = f"`{p.home.name}` lies over `{over}`, of which the next item takes its first tile before this one's result is stored"
-            cure = f"give `{p.home.name}` memory of its own, or put it over a tile that the loop's last product reads"
-            raise WgError(CantJoin(span=p.home.span, why=why, cure=cure))
-
-    def check_accumulators(self, ahead: Copy) -> None:
-        """The registers in which the old item's result stands are the new item's from its first product on."""
-        for s in (i.step for i in ahead.items if isinstance(i.step, ast.IssueStep) and i.step.op == "+="):
-            why = f"`{name_of(s.target)}` accumulates, and the next item's first product comes before this one's `finish`"
-            cure = "issue it one tile later than the product that it waits for, or drop `joined`"
-            raise WgError(CantJoin(span=s.span, why=why, cure=cure))
-
-    def touched(self, copy: Copy) -> set[str]:
-        """The rings that a copy of the loop fills or reads, but for what is filled once an item."""
-        steps = [i.step for i in copy.items if i.offset is not None]
-        filled = {name_of(t) for s in steps if isinstance(s, ast.FillStep) for t in s.targets}
-        read = {h for s in steps if isinstance(s, ast.IssueStep) for h in map(name_of, (s.left, s.right))}
-        return {self.placement.ring_of[h] for h in filled | read if h in self.placement.ring_of}
-
     # The parts of an item.
 
     def begin(self, before: tuple[ast.Step, ...], loop: ast.ForStep, expansion: Expansion) -> None:
@@ -151,7 +123,7 @@ class JoinedSync(RoleSync):
 
     def end(self, before: tuple[ast.Step, ...], loop: ast.ForStep, expansion: Expansion, begun: State) -> None:
         """The last iteration: joined with the first of the next item, or alone."""
-        prologue, drain = expansion.copies[0], expansion.copies[-1]
+        drain = expansion.copies[-1]
         at = deepcopy(self.state)
         joined = self.block(lambda: self.join(before, loop, expansion))
         if not begun.leads_to(self.state) or begun.scaled_to != self.state.scaled_to:
@@ -167,7 +139,6 @@ class JoinedSync(RoleSync):
     def join(self, before: tuple[ast.Step, ...], loop: ast.ForStep, expansion: Expansion) -> None:
         """One iteration of two items."""
         prologue, drain = expansion.copies[0], expansion.copies[-1]
-        self.check_accumulators(prologue)
         for p in self.products.values():
             self.state.waited -= {(r, None) for r in self.rings_of(p)}
         if self.masked:
@@ -175,44 +146,40 @@ class JoinedSync(RoleSync):
                 self.emit(Let(name=name, value=value))
         self.ahead(lambda: (self.each(before), self.before_loop(expansion)))
         items = [(i, prologue if i.once or i.offset == prologue.high else drain) for i in flatten(loop.body, self.trip.axis)]
-        scaled_to = self.both(items, prologue)
-        self.state.scaled_to = scaled_to
+        self.state.scaled_to = self.both(items)
         self.state.reference.clear()
         self.state = self.state.shift()
 
-    def both(self, items: list[tuple[Item, Copy]], new: Copy) -> int | None:
+    def both(self, items: list[tuple[Item, Copy]]) -> int | None:
         """The steps of both items in the loop's order; the tile to which the new item's states are scaled afterwards."""
-        old_scale, new_scale = self.state.scaled_to, None
+        scaled_to = {"prologue": None, "drain": self.state.scaled_to}
         for k, (item, copy) in enumerate(items):
-            self.current, self.span = copy, item.step.span
+            self.span = item.step.span
             turn = item.turn if self.role.count > 1 else None
-            members = [m for m, (x, _) in enumerate(items) if x.turn == item.turn]
-            if turn is not None and k == members[0]:
-                self.clear_for_turn([items[m] for m in members])
-                self.current = copy
-            self.taking = turn if turn is not None and k == members[0] else None
-            self.state.scaled_to = new_scale if copy is new else old_scale
-            self.ahead(lambda: self.taken(item, copy)) if copy is new else self.taken(item, copy)  # noqa: B023
-            if copy is new:
-                new_scale = self.state.scaled_to
-            else:
-                old_scale = self.state.scaled_to
-            if turn is not None and k == members[-1]:
+            members = [m for m, (x, _) in enumerate(items) if turn is not None and x.turn == turn]
+            first, last = members[:1] == [k], members[-1:] == [k]
+            for x, c in (items[m] for m in members if first):
+                self.part(c, partial(self.clear_before_turn, [x], c))
+            self.taking = turn if first else None
+            self.state.scaled_to = scaled_to[copy.kind]
+            self.part(copy, partial(self.step_in_turn, item, copy))
+            scaled_to[copy.kind] = self.state.scaled_to
+            if last and turn is not None:
                 self.hand_over(turn)
                 self.cleared.clear()
-        return new_scale
+        return scaled_to["prologue"]
 
-    def taken(self, item: Item, copy: Copy) -> None:
+    def step_in_turn(self, item: Item, copy: Copy) -> None:
         self.step(item, copy)
         self.take_turn()
 
-    def clear_for_turn(self, items: list[tuple[Item, Copy]]) -> None:
-        for item, copy in items:
-            self.current = copy
-            if copy.kind == "prologue":
-                self.ahead(lambda: self.clear_before_turn([item], copy))  # noqa: B023
-            else:
-                self.clear_before_turn([item], copy)
+    def part(self, copy: Copy, write: Callable[[], object]) -> None:
+        """Write steps of one of the two items: those of a prologue are the new one's."""
+        self.current = copy
+        if copy.kind == "prologue":
+            self.ahead(write)
+        else:
+            write()
 
     def look_ahead(self) -> tuple[Step, ...]:
         """Learn which item follows."""
@@ -288,11 +255,3 @@ class JoinedSync(RoleSync):
     def if_some(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """Steps for an item with a tile."""
         return (If(cond=Affine(poly=self.trip.n - 1), then=steps, span=self.span),) if steps else ()
-
-    def at_rest(self, loop: ast.ForStep) -> None:
-        """At an item's end only whole iterations are behind it, so nothing may be under way from one to the next."""
-        for g in self.state.flight:
-            product = f"{g.product}{tile_text(self.plan.axis, g.rel)}"
-            what = f"`joined` with `{product}` in flight from one iteration to the next"
-            cure = "await it in the iteration that issues it, or drop `joined`"
-            raise WgError(NotYetSupported(span=g.span or loop.span, what=what, cure=cure))

@@ -10,10 +10,10 @@ from ..program.expr import Affine, conjunction
 from ..program.poly import Poly
 from ..roles.model import Advance, Arrive, Expect, If, Slot, Step, Tma, Wait
 from ..syntax import ast
+from .joined import JoinedSync
 from .pipeline import Copy, ast_text
 from .place import Placed, name_of
 from .plan import steps_of
-from .joined import JoinedSync
 
 SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
 
