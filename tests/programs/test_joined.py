@@ -92,8 +92,8 @@ def test_schedule(name, causal, device):
 def test_every_order(schedule, causal):
     kernel = made(schedule, causal, 16)
     canonical = kernel.forms.backends["sim"]
-    for m, n in LENGTHS:
-        arrays = inputs(ATTENTION, {"B": 2, "H": 2, "G": 1, "M": m, "N": n, "D": 16, "E": 16})
+    for m, n in ((130, 0), (300, 200), (400, 500)):
+        arrays = inputs(ATTENTION, {"B": 1, "H": 2, "G": 1, "M": m, "N": n, "D": 16, "E": 16})
         for seed in range(20):
             kernel.forms.backends["sim"] = partial(canonical, seed=seed)  # type: ignore[index]
             assert wrong(kernel, arrays) == [], (m, n, seed)

@@ -193,11 +193,13 @@ def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[st
     return out
 
 
-def decode(ctx: RoleContext, grid: Grid, counts: dict[str, str], item: str = "item", prefix: str = "") -> None:
+def decode(
+    ctx: RoleContext, grid: Grid, counts: dict[str, str], item: str = "item", prefix: str = "", kind: str = "const int"
+) -> None:
     """Bind the grid indices, under names with a prefix. Item numbers are not negative, so `/` and `%` floor."""
     axes = {a.index: a for a in grid.axes}
     if grid.order is None:
-        _split(ctx, item, list(axes.values()), list(counts.values()), prefix=prefix)
+        _split(ctx, item, list(axes.values()), list(counts.values()), prefix=prefix, kind=kind)
         return
     order = grid.order
     heads, rows = (product(counts[i] for i in group) for group in (order.inner, order.outer))
@@ -213,13 +215,21 @@ def decode(ctx: RoleContext, grid: Grid, counts: dict[str, str], item: str = "it
         ctx.out.define("const int", at, f"{item} % ({section} * {rows})")
         ctx.out.define("const int", first, f"{item} / ({section} * {rows}) * {section}")
         ctx.out.define("const int", wide, f"min({section}, {names['combinations']} - {first})")
-    _split(ctx, f"{at} / {wide}", [axes[i] for i in order.outer], [counts[i] for i in order.outer], order.reversed, prefix)
+    _split(
+        ctx, f"{at} / {wide}", [axes[i] for i in order.outer], [counts[i] for i in order.outer], order.reversed, prefix, kind
+    )
     inner = f"{at} % {wide}" if first == "0" else f"({first} + {at} % {wide})"
-    _split(ctx, inner, [axes[i] for i in order.inner], [counts[i] for i in order.inner], prefix=prefix)
+    _split(ctx, inner, [axes[i] for i in order.inner], [counts[i] for i in order.inner], prefix=prefix, kind=kind)
 
 
 def _split(
-    ctx: RoleContext, rest: str, axes: list[GridAxis], counts: list[str], turned: str | None = None, prefix: str = ""
+    ctx: RoleContext,
+    rest: str,
+    axes: list[GridAxis],
+    counts: list[str],
+    turned: str | None = None,
+    prefix: str = "",
+    kind: str = "const int",
 ) -> None:
     """Bind the indices of some axes to the blocks of a combined number: the last axis runs fastest."""
     if " " in rest and len(axes) > 1:
@@ -233,7 +243,7 @@ def _split(
         if axis.index == turned and block != "0":
             block = f"({count} - 1 - {block})"
         name = ctx.bind(prefix + grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
-        ctx.out.define("const int", name, bare(block) if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
+        ctx.out.define(kind, name, bare(block) if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
         if count == "1" or last:
             continue
         rest = f"{rest} / {count}"
