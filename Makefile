@@ -76,6 +76,7 @@ bench: $(STAMP) ## times beside FlashAttention-3, cuDNN and cuBLAS (needs a GPU 
 	@mkdir -p out
 	$(PY) bench/attention_vs_peers.py --json out/attention.json $(ARGS)
 	$(PY) bench/gemm_vs_cublas.py --json out/gemm.json
+	$(PY) bench/dual_gemm_vs_cublas.py --json out/dual_gemm.json
 
 clean: ## remove what the build and the tests left, the virtual environment too
 	rm -rf .venv build dist out .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,8 +2,8 @@
 
 An example is a whole text, or lines of a shipped schedule that its `doc` names ("In schedule `simple` for `attention`:"). Of
 the two one stands in that schedule, and the other is put in its place. `# with dims D=64, E=128` gives what the caller fixes.
-Lines of a role program ("In the role program of ...") can't be read: there `tests/broken.py` has the fault, and the lines are
-looked up in what is printed of both programs.
+Of lines of a role program ("In the role program of ...") `tests/broken.py` has the fault, and the lines are looked up in what
+is printed of both programs; those of WG10xx are put in the explicit form, which is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from wgdsl import driver
 from wgdsl.analyse.analyse import analyse
 from wgdsl.diagnostics.model import Problem, WgError
 from wgdsl.foundation.source import Source
+from wgdsl.roles.read import read_roles
 from wgdsl.schedule import lower, stream_axis
 from wgdsl.syntax.parser import parse
 from wgdsl.transform.canonicalise import canonicalise
+from wgdsl.transform.cut import cut
 from wgdsl.transform.stream import stream
 from wgdsl.verify import check
 
@@ -83,21 +85,36 @@ def compiled(program: str, schedule: str, last: str, *, options=None, types=None
     if last == "analyse":
         return
     s = (found if schedule == program else parse(Source("schedule.wg", schedule))).schedules[0]
-    streamed = stream(canonicalise(graph), *stream_axis(s))
-    if last == "stream":
-        return
-    roles = lower(streamed, s)
-    if last == "verify":
-        check(roles)
+    for piece in cut(graph, s):
+        streamed = stream(canonicalise(piece.graph), *stream_axis(piece.schedule))
+        if last == "stream":
+            continue
+        roles = lower(streamed, piece.schedule)
+        if last == "verify":
+            check(roles)
 
 
 def in_role_program(code: str, schedule: str, fails: str, works: str) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    if code.startswith("WG10"):
+        base = broken.text(broken.right(schedule))
+        return tuple(read(schedule, with_lines(base, a, b)) for a, b in ((fails, works), (works, fails)))  # type: ignore
     fault = broken.BROKEN[code]
     assert fault.schedule == schedule
     wrong, right = fault.program(), broken.right(schedule)
     for lines, program in ((fails, wrong), (works, right)):
         assert places(broken.text(program), lines), f"`wgdsl explain` doesn't show these lines of {code}:\n{lines}"
     return fault.problems(code, wrong), fault.problems(code, right)
+
+
+def read(schedule: str, text: str) -> tuple[Problem, ...]:
+    """What is said of an explicit form of a shipped schedule."""
+    _, graph, _ = broken.SHIPPED[schedule]
+    try:
+        (block,) = parse(Source("explicit.wg", f"wg 1\n\n{text}")).schedules
+        check(read_roles(block, graph()))  # type: ignore[arg-type]
+    except WgError as e:
+        return e.problems
+    return ()
 
 
 def with_lines(base: str, lines: str, other: str) -> str:

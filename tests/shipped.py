@@ -11,6 +11,7 @@ import wgdsl.driver
 
 ROOT = Path(__file__).parent.parent
 ATTENTION_SCHEDULES = ("simple", "fa3", "fa3_persistent")
+DUAL_SCHEDULES = ("dual", "dual_columns", "dual_three", "dual_turns")
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,20 @@ def attention(schedule: str, causal: bool, d: int, e: int | None = None, dtype: 
     return Shipped("examples/attention/attention.wg", schedule, options, (("D", d), ("E", e or d)), dtype)
 
 
-def gemm(layout: str, bias: bool = False, dtype: str = "bf16") -> Shipped:
-    return Shipped("examples/gemm/gemm.wg", "pipelined", (("layout", layout), ("bias", bias)), (), dtype)
+def gemm(layout: str, bias: bool = False, dtype: str = "bf16", schedule: str = "pipelined", **more: object) -> Shipped:
+    return Shipped("examples/gemm/gemm.wg", schedule, (("layout", layout), ("bias", bias), *more.items()), (), dtype)
+
+
+def batched(schedule: str, dtype: str = "bf16", **options: object) -> Shipped:
+    return Shipped("examples/batched_gemm/batched_gemm.wg", schedule, tuple(options.items()), (), dtype)
+
+
+def row_softmax(k: int, dtype: str = "bf16") -> Shipped:
+    return Shipped("examples/row_softmax/row_softmax.wg", "two_pass", (), (("K", k),), dtype)
+
+
+def dual(schedule: str, dtype: str = "bf16", **options: object) -> Shipped:
+    return Shipped("examples/dual_gemm/dual_gemm.wg", schedule, tuple(options.items()), (), dtype)
 
 
 KERNELS = (
@@ -61,8 +74,35 @@ KERNELS = (
     attention("fa3", False, 64, dtype="f16"),
     attention("fa3", False, 128, e=64),
     attention("fa3", True, 128, lse=False),
+    *(attention(s, causal, 128) for s in ("softmax_turns", "unordered") for causal in (False, True)),
+    *(attention(s, causal, 128) for s in ("three", "two") for causal in (False, True)),
+    attention("three_longest", True, 128),
+    attention("two_longest", True, 128),
+    attention("four", False, 64),
+    attention("four_longest", True, 64),
+    attention("three_128", False, 64),
+    attention("two_80", False, 256),
+    attention("two_64_longest", True, 256),
+    attention("three", False, 128, dtype="f16"),
+    attention("two_64_longest", True, 256, dtype="f16", lse=False),
     *(gemm(layout, bias) for layout in ("nk", "kn") for bias in (False, True)),
     gemm("nk", dtype="f16"),
+    gemm("nk", True, act="gelu"),
+    gemm("kn", act="none", residual=True),
+    gemm("nk", schedule="turns"),
+    gemm("kn", True, "f16", "turns", act="relu"),
+    gemm("nk", schedule="split"),
+    gemm("nk", True, "f16", "split", act="gelu", residual=True),
+    row_softmax(64),
+    row_softmax(128, "f16"),
+    batched("batched"),
+    batched("batched", bias=True, act="gelu"),
+    batched("batched_narrow", bias=True, act="silu", residual=True),
+    batched("batched_narrow", "f16", act="relu", residual=True),
+    *(dual(s) for s in DUAL_SCHEDULES),
+    dual("dual", layout="kn", act="gelu"),
+    dual("dual", "f16", act="relu"),
+    dual("dual_columns", act="gelu_tanh"),
 )
 
 

@@ -18,3 +18,7 @@ class TextFile(SingleFileSnapshotExtension):
 
 class CudaFile(TextFile):
     file_extension = "cu"
+
+
+class JsonFile(TextFile):
+    file_extension = "json"

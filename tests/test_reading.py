@@ -108,9 +108,9 @@ def test_every_import_that_fails_is_reported(files):
         (
             "type   T in {f16, bf16}",
             "type   T in {f16, bf16",
-            r"WG0110.*--> lib/p.wg:8:15\n.*\n  8 \|   type   T in \{f16, bf16\n +\| {15}\^ ",
+            r"WG0110.*--> lib/p.wg:10:15\n.*\n 10 \|   type   T in \{f16, bf16\n +\| {15}\^ ",
         ),
-        ("sum[k] A[i,k]", "sum[k] Aa[i,k]", r"WG0201.*--> lib/p.wg:16:21\n.*\n 16 \|.*\n +\| {21}\^\^ "),
+        ("sum[k] A[i,k]", "sum[k] Aa[i,k]", r"WG0201.*--> lib/p.wg:19:21\n.*\n 19 \|.*\n +\| {21}\^\^ "),
     ],
 )
 def test_a_mistake_in_an_imported_file_shows_its_own_line(files, old, new, where):
@@ -150,4 +150,4 @@ def test_check_reports_an_imported_program_that_its_schedules_need(files, capsys
     files(main='wg 1\nimport "p.wg"\n' + SCHEDULE, p=GEMM.replace("* B[n,k]", "* Bb[n,k]"))
     with pytest.raises(SystemExit):
         main(["check", "main.wg"])
-    assert "--> p.wg:16:" in capsys.readouterr().err
+    assert "--> p.wg:19:" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.lowering import ATTENTION, FA3, GEMM, PIPELINED, SIMPLE
+from tests.lowering import ATTENTION, FA3, GEMM, PIPELINED, SIMPLE, shipped
 from wgdsl.driver import compile
 
 # names that C++ reserves, or that emitted text might use itself
@@ -16,11 +16,21 @@ RESERVED = """
 wg program option dims type in out when require let where else not and or sum max min softmax logsumexp exp log sqrt true
 false schedule for on tile stream descending grid persistent over role warpgroup warpgroups registers split by tma ring
 smem once fill await issue wgmma compute pack rescale finish via turn if rest f16 bf16 f32 sm_90a 1
+tiles combine atomic_add kernel computes relu gelu gelu_tanh silu
 """
 CASES = {
     "attention fa3": (ATTENTION, FA3, {"D": 64, "E": 64}, {"causal": True}),
     "attention simple": (ATTENTION, SIMPLE, {"D": 64, "E": 64}, {}),
     "gemm": (GEMM, PIPELINED, {}, {"bias": True}),
+    "items in turn": (GEMM, shipped("schedules/hopper/gemm_turns.wg"), {}, {}),
+    "parts of the stream": (GEMM, shipped("schedules/hopper/gemm_split.wg"), {}, {"bias": True}),
+    "dual gemm": (shipped("examples/dual_gemm/dual_gemm.wg"), shipped("schedules/hopper/dual_gemm_three.wg"), {}, {}),
+    "two kernels": (
+        shipped("examples/row_softmax/row_softmax.wg"),
+        shipped("schedules/hopper/row_softmax_two_pass.wg"),
+        {"K": 64},
+        {},
+    ),
 }
 
 

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from . import __version__
+from . import __version__, cli_golden
 from .diagnostics.model import EnvironmentFault, InternalError, WgError
 from .forms import COMPILED, EMITS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-golden_app = typer.Typer(no_args_is_help=True, help="Golden CUDA texts.")
-app.add_typer(golden_app, name="golden")
+app.add_typer(cli_golden.app, name="golden")
 
 OK, USER, ENVIRONMENT, INTERNAL = 0, 1, 69, 70
 SEVERAL = ("--set", "--dims")  # options that take every NAME=VALUE after them
@@ -124,6 +123,8 @@ def run(
     cuda: Annotated[
         Path | None, typer.Option("--cuda", metavar="FILE", help="run this text in place of the emitted one")
     ] = None,
+    probe: Annotated[list[str] | None, typer.Option("--probe", metavar="'P[j]'", help="look at the tiles of a value")] = None,
+    probe_out: Annotated[Path | None, typer.Option("--probe-out", metavar="FILE.npz", help="what probes have seen")] = None,
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",
@@ -136,7 +137,7 @@ def run(
     from .tools.watch import report_to
 
     report_to(watched)
-    prepared = _prepared(file, set_, program, schedule, target, print_after)
+    prepared = _prepared(file, set_, program, schedule, target, print_after, probe)
     request = Request(
         dims=tuple(dims or ()),
         device=device,
@@ -146,6 +147,8 @@ def run(
         cuda=cuda,
         output=output,
         timeout=timeout if watched is None else None,
+        probe_out=probe_out,
+        probed=bool(probe) or probe_out is not None,
     )
     lines, right = perform(*prepared, request, sys.argv[1:])
     for line in lines:
@@ -168,6 +171,33 @@ def tune(
     typer.echo(space_text(file, set_ or [], program, schedule, target), nl=False)
 
 
+@app.command()
+def diff(
+    words: Annotated[list[str], typer.Argument(metavar="[FILE] A B", help="FILE: the program's; A, B: names or `.wg` files")],
+    set_: Set = None,
+    program: Program = None,
+    changed: Annotated[bool, typer.Option("--changed", help="only the rows that differ")] = False,
+    text: Annotated[bool, typer.Option("--text", help="also the difference of their role texts")] = False,
+    sass: Annotated[bool, typer.Option("--sass", help="also what the assembler made of them")] = False,
+    output: Out = None,
+) -> None:
+    """Compare two schedules of one program: memory, registers, events, steps, launch."""
+    from .tools.differing import diff_text, kernels
+    from .tools.pairing import paired
+
+    if len(words) not in (2, 3):
+        raise typer.BadParameter("two schedules, and perhaps the program's file before them")
+    _write(diff_text(*kernels(paired(words, program), set_ or []), every=not changed, text=text, sass=sass), output)
+
+
+@app.command()
+def targets() -> None:
+    """List the architectures: engines, limits, and the steps that are emitted for each."""
+    from .tools.targets import targets_text
+
+    typer.echo(targets_text(), nl=False)
+
+
 @app.command("help")
 def help_(code: Annotated[str, typer.Argument(help="for example WG0203; without it, all are listed")] = "") -> None:
     """Explain an error code."""
@@ -180,23 +210,6 @@ def help_(code: Annotated[str, typer.Argument(help="for example WG0203; without 
         raise typer.Exit(USER) from None
 
 
-@golden_app.command()
-def status(
-    folder: Annotated[Path, typer.Argument(help="where the `.cu` files lie")] = Path("tests/golden"),
-    record: Annotated[Path, typer.Option("--record", metavar="FILE")] = Path("tests/hardware.json"),
-) -> None:
-    """List the golden texts that no GPU has run right."""
-    from .tools import golden
-
-    if not folder.is_dir():
-        typer.echo(f"error: there is no folder {folder} here: name the one with the `.cu` files", err=True)
-        raise typer.Exit(USER)
-    found = golden.status(folder, record)
-    for path in found.unproven:
-        typer.echo(f"unproven {path}")
-    typer.echo(f"{len(found.proven)} proven, {len(found.unproven)} without a record")
-
-
 def _prepared(
     file: Path,
     set_: list[str] | None,
@@ -204,13 +217,20 @@ def _prepared(
     schedule: str | None,
     target: str,
     print_after: list[str] | None = None,
+    probe: list[str] | None = None,
 ) -> tuple[Any, Any]:
     from .driver import prepare
     from .settings import sort_settings
     from .tools.emitting import print_forms
+    from .tools.probes import with_probes
 
     kernel, journal = prepare(
-        file, program=program, schedule=schedule, target=target, settings=lambda found: sort_settings(found, set_ or [])
+        file,
+        program=program,
+        schedule=schedule,
+        target=target,
+        settings=lambda found: sort_settings(found, set_ or []),
+        edit=lambda s: with_probes(s, probe or []),
     )
     print_forms(journal, print_after or [])
     return kernel, journal

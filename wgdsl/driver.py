@@ -7,7 +7,7 @@ every pass is timed. What escapes that is neither a user's nor the environment's
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
+from .fitting import fitted
 from .foundation.source import Source
 from .resolve.settle import share_out
 from .resolve.tuning import Choice
@@ -23,6 +24,7 @@ from .runtime import lowered
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find, is_text
 from .syntax import ast
+from .syntax.lines import Explicit
 from .targets.choice import resolve
 
 TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
@@ -57,25 +59,11 @@ class Journal:
 
 def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     """The passes, in order. Raises WgError for what the user has to mend."""
-    from .analyse.analyse import analyse
     from .emit import emit_program, entry_name
-    from .resolve.resolve import resolve as resolve_schedule
-    from .schedule.lower import lower as lower_schedule
-    from .schedule.lower import stream_axis
-    from .transform.canonicalise import canonicalise
-    from .transform.stream import stream
     from .verify.structural import check
 
     step = journal.step
-    axis, axis_span = stream_axis(found.schedule)  # before all else: a schedule for nothing shouldn't wait for the program
-    options, own = share_out(found.program, found.schedule, settings.options)
-    graph = step("analyse", analyse, found.program, options=options, types=settings.types, dims=settings.dims)
-    # The numbers of a schedule may name what the analysis has settled: options and fixed dims.
-    schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
-    # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
-    canonical = step("canonicalise", canonicalise, graph)
-    streamed = step("stream", stream, canonical, axis, axis_span)
-    roles = step("lower", lower_schedule, streamed, schedule)
+    graph, streamed, roles = (written if isinstance(found.schedule, Explicit) else derived)(found, settings, journal)
     # Nothing is emitted or simulated that the verifier hasn't accepted.
     checked = step("verify", check, roles)
     texts = step("emit", emit_program, checked.program)
@@ -89,6 +77,63 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         seconds=journal.seconds,
         choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
     )
+
+
+def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, Any, Any]:
+    """The program graph, the streamed graph (of each kernel, if there are several), and the role program that a schedule makes."""
+    from .analyse.analyse import analyse
+    from .resolve.resolve import resolve as resolve_schedule
+    from .roles.join import joined
+    from .schedule.lower import lower as lower_schedule
+    from .schedule.lower import stream_axis
+    from .transform.canonicalise import canonicalise
+    from .transform.cut import cut, roundings, whole_schedules
+    from .transform.stream import stream
+
+    step = journal.step
+    for s in whole_schedules(found.schedule):  # before all else: a schedule for nothing shouldn't wait for the program
+        stream_axis(s)
+    options, own = share_out(found.program, found.schedule, settings.options)
+    graph = step("analyse", analyse, found.program, options=options, types=settings.types, dims=settings.dims)
+    # The numbers of a schedule may name what the analysis has settled: options and fixed dims.
+    schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
+    # Each kernel is a program of its own from here on: what one makes another only loads.
+    pieces = step("cut", cut, graph, schedule)
+    # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
+    canonical = step("canonicalise", each, canonicalise, [p.graph for p in pieces])
+    axes = [stream_axis(p.schedule) for p in pieces]
+    streamed = step("stream", each, stream, canonical, *zip(*axes, strict=True))
+    lowered = step("lower", each, lower_schedule, streamed, [p.schedule for p in pieces])
+    roles = joined(lowered, [p.temporary for p in pieces], schedule.name, roundings(pieces))
+    return graph, streamed[0] if len(streamed) == 1 else streamed, roles
+
+
+def written(found: Found, settings: Settings, journal: Journal) -> tuple[Any, None, Any]:
+    """The same for an explicit form, which says its role program: nothing is streamed."""
+    from .analyse.analyse import analyse
+    from .roles.read import read_roles
+
+    assert isinstance(found.schedule, Explicit)
+    graph = journal.step("analyse", analyse, found.program, options=settings.options, types=settings.types, dims=settings.dims)
+    return graph, None, journal.step("lower", read_roles, found.schedule, graph)
+
+
+def held(found: Found, given: Settings) -> Settings:
+    """The settings. An explicit form holds for its own alone: raises WgError (WG1009) for others."""
+    if not isinstance(found.schedule, Explicit):
+        return given
+    from .roles.settings import conflicts, settings_of
+
+    own = settings_of(found.schedule, found.program)
+    problems = conflicts(found.schedule, own, {**given.options, **given.types, **given.dims})
+    if problems:
+        raise WgError(problems)
+    return Settings(**own)
+
+
+def each(work: Callable[..., Any], *columns: Sequence[Any]) -> tuple[Any, ...]:
+    """A pass over the kernels of a schedule."""
+    return tuple(work(*row) for row in zip(*columns, strict=True))
 
 
 def tuning(
@@ -137,20 +182,23 @@ def prepare(
     schedule: str | Path | None = None,
     target: str | None = None,
     settings: Settings | Callable[[Found], Settings] | None = None,
+    edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
 ) -> tuple[Kernel, Journal]:
-    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found."""
+    """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found; `edit`
+    changes the schedule before it is lowered."""
     journal = Journal()
     with guarded(journal):
         start = time.perf_counter()
         found = find(given, program=program, schedule=schedule, target=resolve(target))
+        found = replace(found, schedule=edit(found.schedule)) if edit is not None else found
         journal.sources = list(found.sources)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
-        journal.settings = (settings(found) if callable(settings) else settings) or Settings()
+        journal.settings = held(found, (settings(found) if callable(settings) else settings) or Settings())
         try:
             forms = lower(found, journal.settings, journal)
         except WgError as e:
             if not any(isinstance(p, UNFIXED) for p in e.problems):
-                raise
+                raise WgError(proposing(journal, e)) from e
             raise WgError(mended(found, journal.settings, e)) from e
         return Kernel(forms), journal
 
@@ -180,6 +228,27 @@ def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
     return [*failed.problems, *beside]
 
 
+def proposing(journal: Journal, failed: WgError) -> list[Problem]:
+    """The problems; those of placement with the nearest schedules that fit, which are tried on the forms of the journal."""
+    if len(journal.forms.get("stream", ())) != 1:  # several kernels: which of them a proposal would be for, nobody says
+        return list(failed.problems)
+    schedule, _ = journal.forms["resolve"]  # its numbers are literals
+    return fitted(schedule, failed.problems, lambda s: _lowers(journal, s))
+
+
+def _lowers(journal: Journal, schedule: ast.Schedule) -> bool:
+    """Whether another schedule along the same axis can be lowered, and passes the checks."""
+    from .schedule.lower import lower as lower_schedule
+    from .verify.structural import check
+
+    try:
+        (streamed,) = journal.forms["stream"]
+        check(lower_schedule(streamed, schedule))
+    except WgError:
+        return False
+    return True
+
+
 def _trial(found: Found, settings: Settings) -> WgError | None:
     try:
         lower(found, settings, Journal())
@@ -198,6 +267,14 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
     graph = analyse(found.program, options=options, types=settings.types, dims=settings.dims)
     indices = [p.index for p in failed.problems if isinstance(p, AxisNotCovered | ExtentNotFixed)]
     return sorted({s for i in indices if i in graph.extents for s in graph.extents[i].symbols()})
+
+
+def lowered_steps() -> dict[str, frozenset[str]]:
+    """Target -> the steps of role programs that are emitted for it; every step has an entry for each target that has any."""
+    from .emit import LOWERINGS
+
+    targets = {target for _, target in LOWERINGS}
+    return {t: frozenset(step.__name__ for step, target in LOWERINGS if target == t) for t in sorted(targets)}
 
 
 def check_program(program: ast.Program, source: Source) -> None:

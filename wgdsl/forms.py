@@ -24,28 +24,49 @@ def texts_of(forms: Mapping[str, Any]) -> dict[str, Callable[[], str] | str]:
     return {f"{n}-{name}.txt": partial(text_of, name, form) for n, (name, form) in enumerate(forms.items())}
 
 
+def _cut(form: Any) -> str:
+    from .program.text import graph_text
+
+    return "\n".join(f"kernel {p.schedule.name}\n{graph_text(p.graph)}" for p in form)
+
+
+def explained(forms: Mapping[str, Any]) -> str:
+    """The explicit form of what was compiled: a whole `.wg` text, program and role program, that compiles to the same."""
+    from .roles.settings import settings_text
+    from .roles.text import roles_text
+
+    program = forms["parse"].program
+    block = roles_text(forms["verify"].program, settings=settings_text(forms["analyse"]))
+    return f"wg 1\n\n{program.span.text}\n\n{block}"
+
+
 def _parse(form: Any) -> str:
     from .syntax.printer import fmt
 
     return "\n".join(fmt(source) for source in form.sources)
 
 
+def _all(form: Any) -> tuple[Any, ...]:
+    """The form of each kernel."""
+    return form if isinstance(form, tuple) else (form,)
+
+
 def _graph(form: Any) -> str:
     from .program.text import graph_text
 
-    return graph_text(form)
+    return "\n".join(graph_text(g) for g in _all(form))
 
 
 def _stream(form: Any) -> str:
     from .program.streamed import streamed_text
 
-    return streamed_text(form)
+    return "\n".join(streamed_text(s) for s in _all(form))
 
 
 def _roles(form: Any) -> str:
     from .roles.text import roles_text
 
-    return roles_text(form)
+    return "\n".join(roles_text(r) for r in _all(form))
 
 
 def _checked(form: Any) -> str:
@@ -67,6 +88,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "parse": _parse,
     "analyse": _graph,
     "resolve": _schedule,
+    "cut": _cut,
     "canonicalise": _graph,
     "stream": _stream,
     "lower": _roles,

@@ -124,7 +124,7 @@ def misnamed(unit: Unit) -> list[UnknownProgram]:
 
 def schedules_for(program: str, own: Unit, name: str | None = None) -> Iterator[list[Whole]]:
     """Every schedule for a program, of that name if one is given: a list for each place, in the order of the places."""
-    mention = re.compile(rf"\bschedule\s+\w+\s+(?:for\s+{re.escape(program)}\b|extends\b)")
+    mention = re.compile(rf"\b(?:schedule|roles)\s+\w+\s+(?:for\s+{re.escape(program)}\b|extends\b)")
     for at, place in enumerate(_places(own, mention)):
         yield _for_program(place(), program, name, strict=at == 0 or name is not None)
 

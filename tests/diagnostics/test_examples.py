@@ -8,14 +8,15 @@ from __future__ import annotations
 import pytest
 
 from tests.catalogue import both
-from wgdsl.diagnostics import resolve, schedule, sim, transform, verify
+from wgdsl.diagnostics import resolve, roles, schedule, sim, transform, verify
 from wgdsl.diagnostics.catalogue import problems_of
 
 WITHOUT = (
     sim.Endless,  # two million steps take long; tests/sim/test_faults.py sets a lower limit
     resolve.ImportCycle,  # takes two files; tests/test_reading.py has them
+    roles.SettingFixed,  # takes a caller; tests/roles/test_hand_edits.py
 )
-PROBLEMS = [c for module in (transform, schedule, verify, sim, resolve) for c in problems_of(module) if c not in WITHOUT]
+PROBLEMS = [c for module in (transform, schedule, verify, sim, resolve, roles) for c in problems_of(module) if c not in WITHOUT]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda c: c.code)

@@ -18,12 +18,14 @@ from tests.snapshots import TextFile
 from wgdsl.diagnostics.catalogue import all_problems
 from wgdsl.diagnostics.model import WgError
 from wgdsl.diagnostics.render import render_all
+from wgdsl.driver import Settings, prepare
+from wgdsl.forms import explained
 from wgdsl.reading import read_unit
 from wgdsl.sim import simulate_unchecked
 from wgdsl.syntax.parser import read
 
 FOLDER = Path(__file__).parent / "__snapshots__"
-STAGES = ("02", "03", "04", "07", "08", "09")  # those whose documentation has examples that run here
+STAGES = ("02", "03", "04", "07", "08", "09", "10")  # those whose documentation has examples that run here
 
 
 def missing_file() -> None:
@@ -34,6 +36,11 @@ def endless() -> None:
     simulate_unchecked(right("pipelined"), *inputs(SHIPPED["pipelined"][2], 70, 600), limit=100)
 
 
+def other_setting() -> None:
+    _, journal = prepare("examples/gemm/gemm.wg", settings=Settings(types={"T": "bf16"}), target="sm_90a")
+    prepare(explained(journal.forms), settings=Settings(types={"T": "f16"}), target="sm_90a")
+
+
 def import_cycle() -> None:
     with TemporaryDirectory() as folder, chdir(folder):
         Path("a.wg").write_text('wg 1\nimport "b.wg"\n')
@@ -41,7 +48,7 @@ def import_cycle() -> None:
         read_unit("a.wg")
 
 
-BY_HAND = {"WG0101": missing_file, "WG0817": endless, "WG0902": import_cycle}
+BY_HAND = {"WG0101": missing_file, "WG0817": endless, "WG0902": import_cycle, "WG1009": other_setting}
 CODES = [c for c in all_problems() if c[2:4] in STAGES and c not in BY_HAND]
 
 

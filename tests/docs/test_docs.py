@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,10 @@ from tests.programs.test_language import SCHEDULE
 from wgdsl.cli import app, main
 from wgdsl.forms import COMPILED, EMITS, PASSES
 from wgdsl.foundation.source import Source
+from wgdsl.roles.matching import Match, matched
+from wgdsl.roles.rows import TABLES
 from wgdsl.roles.text import roles_text
+from wgdsl.syntax.lines import Line
 from wgdsl.syntax.parser import parse
 from wgdsl.tools.running import run
 
@@ -22,6 +27,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FRAMES = {
     "": "{}",
     "placement": "wg 1\nschedule s for p on sm_90a {{\n{}\n}}\n",
+    "explicit": "wg 1\nroles s for p on sm_90a {{ kernel k {{\n{}\n}} }}\n",
+    "explicit role": "wg 1\nroles s for p on sm_90a {{ kernel k {{ role r : warpgroups 0 +: 1 {{\n{}\n}} }} }}\n",
+    "explicit ops": "wg 1\nroles s for p on sm_90a {{ kernel k {{ role r : warpgroups 0 +: 1 {{ compute {{\n{}\n}} }} }} }}\n",
     "steps": "wg 1\nschedule s for p on sm_90a {{ math {{\n{}\n}} }}\n",
     "items": "wg 1\nprogram p {{\n{}\n}}\n",
 }
@@ -42,6 +50,23 @@ EVERY = [(page.name, kind, text) for page in PAGES for kind, text in blocks(page
 @pytest.mark.parametrize("page, kind, text", EVERY)
 def test_every_block_is_read(page, kind, text):
     parse(Source(page, FRAMES.get(kind, "{}").format(text)))
+
+
+def test_the_vocabulary_of_the_explicit_form_is_whole():
+    """Every row of the vocabulary has a line in the documentation."""
+    shown = [parse(Source(p, FRAMES[kind].format(text))) for p, kind, text in EVERY if kind.startswith("explicit")]
+    found = {id(m.row): m for file in shown for m in _lines(file.schedules)}
+    missing = [r.pattern for name, table in TABLES.items() if name != "head" for r in table if id(r) not in found]
+    assert missing == []
+
+
+def _lines(node) -> Iterator[Match]:
+    """Every line in a tree, with its row."""
+    if isinstance(node, Line):
+        yield matched(node)
+    parts = node if isinstance(node, tuple) else [getattr(node, f.name) for f in fields(node)] if is_dataclass(node) else []
+    for part in parts:
+        yield from _lines(part)
 
 
 def test_the_program_of_one_page_runs_under_the_schedule_of_the_other():

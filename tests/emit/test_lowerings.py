@@ -418,7 +418,9 @@ def test_clear_rows():
 // CHECK: const unsigned tile = Ks + Ks_stage * 8192;
 // CHECK: const int clear_from = max(N - t, 0) * 8;
 // CHECK-NEXT: const int clear_to = 64 * 8;
+// CHECK-NEXT: #pragma unroll 1
 // CHECK-NEXT: for (int panel = 0; panel < 1; ++panel) {
+// CHECK-NEXT: #pragma unroll 1
 // CHECK-NEXT: for (int at = clear_from + thread; at < clear_to; at += 128)
 // CHECK-NEXT: ptx::clear_shared_16(tile + panel * 8192 + at * 16);
 """)  # fmt: skip

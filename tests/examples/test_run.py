@@ -9,7 +9,13 @@ import pytest
 
 from wgdsl.foundation.resources import resource
 
-SMALL = {"attention": "1,70,40,1,2", "gemm": "70,40,72"}
+SMALL = {
+    "attention": "1,70,40,1,2",
+    "gemm": "70,40,72",
+    "batched_gemm": "2,70,40,72",
+    "dual_gemm": "70,40,72",
+    "row_softmax": "70,40,64",
+}
 
 
 @pytest.mark.parametrize("name", SMALL)

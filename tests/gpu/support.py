@@ -11,6 +11,13 @@ import torch
 from wgdsl.tools.judge import judge
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": torch.relu,
+    "silu": torch.nn.functional.silu,
+    "gelu": torch.nn.functional.gelu,
+    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+}
 CANARY, PAD = 0x5A, 4096  # a byte, and how many of them lie on each side of an output
 
 

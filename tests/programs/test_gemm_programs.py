@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.programs.check import DEVICES, inputs, wrong
-from tests.programs.edits import PIPELINED, edit
+from tests.programs.edits import PIPELINED, TURNS, edit
 from wgdsl.driver import compile
 
 SIZES = ((1, 1, 8), (130, 260, 200), (129, 513, 8), (3, 7, 0), (300, 40, 136))
@@ -87,6 +87,17 @@ PROGRAMS = {
     "n 96": (PLAIN, edit(PIPELINED, ("n 256", "n 96"))),
     "n 8": (PLAIN, edit(PIPELINED, ("n 256", "n 8"))),
     "synchronous": (PLAIN, edit(PIPELINED, ("await Acc[k-1]", "await Acc[k]"))),
+    "items in turn": (PLAIN, TURNS),
+    "items in turn, 3 warpgroups": (
+        program("gelu(Acc[i,n] + w[n])", "in w: f32[N]"),
+        edit(TURNS, ("2 warpgroups, registers 232", "3 warpgroups, registers 160"), ("n 256", "n 96"), ("s 40", "s 32")),
+    ),
+    "items in turn, from registers": (PLAIN, edit(TURNS, ("smem Cs = C[i, n] by tma\n", ""), (" via Cs", ""))),
+    "items in turn, dynamic grid": (PLAIN, edit(TURNS, ("grid persistent over", "grid persistent dynamic over"))),
+    "items in turn, sections": (PLAIN, edit(TURNS, ("over (i, n)", "over (i, n) section (i) within 1 MB"))),
+    "items in turn, one slot": (PLAIN, edit(TURNS, ("await Acc[k-1]", "await Acc[k]"), ("ring 4", "ring 1"))),
+    "items in turn, finish in turn": (PLAIN, edit(TURNS, ("}\n}\nfinish C via Cs", "}\nfinish C via Cs\n}"))),
+    "finish in turn": (PLAIN, edit(PIPELINED, ("finish C via Cs", "in turn { finish C via Cs }"))),
     "one slot": (PLAIN, edit(PIPELINED, ("await Acc[k-1]", "await Acc[k]"), ("ring 3", "ring 1"))),
 }
 

@@ -17,11 +17,60 @@ THREE = edit(
 )
 OWN = (" over Qs", "")
 PERSISTENT = ("grid over", "grid persistent over")
+SECTIONS = ("(b, g, r, i)", "(b, g, r, i) longest_first section (b, g, r) within 1 MB")
+DYNAMIC = ("grid over (b, g, r, i)", "grid persistent dynamic over (b, g, r, i) longest_first")
+SKIP = ("stream j", "skip empty per warpgroup\nstream j")
+ITEMS = edit(
+    SIMPLE,
+    PERSISTENT,
+    OWN,
+    ("tile i 128", "tile i 64"),
+    ("split i", "split tiles"),
+    ("Q[i] by tma", "Q[i] by tma ring 2"),
+    ("for j {\nissue", "in turn { for j {\nissue"),
+    ("await O[j]\n}", "await O[j]\n}}"),
+)
+ITEMS_OVERLAPPED = edit(
+    FA3,
+    PERSISTENT,
+    OWN,
+    ("tile i 128", "tile i 64"),
+    ("split i", "split tiles"),
+    ("Q[i] by tma", "Q[i] by tma ring 2"),
+    ("fill Qs.0 for j { fill Ks[j+1] once { fill Qs.rest } fill Vs[j] }", "fill Qs for j { fill Ks[j+1] fill Vs[j] }"),
+    ("for j {\nin turn {\nissue", "in turn {\nfor j {\nissue"),
+    ("Vs[j])\n}", "Vs[j])"),
+    ("rescale O\n}", "rescale O\n}}"),
+)
 SCHEDULES = {
     "3 warpgroups x 80": (THREE, 128, 128),
     "3 warpgroups, own staging, persistent": (edit(THREE, OWN, PERSISTENT), 128, 128),
     "3 warpgroups, lazy rescale": (edit(THREE, ("rescale O", "rescale O when grown by 8")), 128, 128),
     "lazy rescale, no overlap": (edit(SIMPLE, ("rescale O", "rescale O when grown by 1")), 64, 64),
+    "Q twice, staged in its own item's slot": (edit(THREE, ("Q[i] by tma", "Q[i] by tma ring 2"), PERSISTENT), 64, 64),
+    "a store awaited under the next item": (
+        edit(THREE, ("Q[i] by tma", "Q[i] by tma ring 2"), PERSISTENT, ("await S[j+1]", "once { await Os }\nawait S[j+1]")),
+        64,
+        64,
+    ),
+    "staged in V's ring": (edit(THREE, ("over Qs", "over Vs")), 64, 64),
+    "staged in V's ring, persistent": (edit(THREE, ("over Qs", "over Vs"), PERSISTENT), 64, 64),
+    "dynamic, staged in V's ring": (edit(THREE, ("over Qs", "over Vs"), DYNAMIC, SKIP), 64, 64),
+    "dynamic, longest first": (edit(FA3, DYNAMIC, OWN), 64, 64),
+    "longest first in sections": (edit(THREE, SECTIONS, SKIP), 64, 64),
+    "empty tiles passed over": (edit(FA3, SKIP), 64, 64),
+    "empty tiles passed over, without overlap": (edit(SIMPLE, SKIP), 64, 64),
+    "empty tiles passed over, ascending": (edit(FA3, (" descending", ""), SKIP), 64, 64),
+    "empty tiles passed over, turns around all": (
+        edit(SIMPLE, SKIP, ("for j {\nissue S", "for j {\nin turn {\nissue S"), ("Vs[j])\n", "Vs[j])\n}\n")),
+        64,
+        64,
+    ),
+    "two sets of operand registers": (
+        edit(FA3, ("load {", "regs P ring 2\nload {"), ("await O[j]\npack P[j+1]\n", "pack P[j+1]\nawait O[j]\n")),
+        64,
+        64,
+    ),
     "4 warpgroups x 64": (
         edit(FA3, ("i 128, j 128", "i 256, j 64"), ("2 warpgroups, registers 240", "4 warpgroups, registers 112")),
         64,
@@ -32,6 +81,8 @@ SCHEDULES = {
     "ascending, overlapped": (edit(FA3, (" descending", "")), 128, 128),
     "ascending": (edit(SIMPLE, (" descending", "")), 128, 128),
     "d 256": (edit(FA3, ("j 128", "j 80")), 256, 256),
+    "items in turn": (ITEMS, 64, 64),
+    "items in turn, overlapped": (ITEMS_OVERLAPPED, 64, 64),
     "one slot": (edit(SIMPLE, ("ring 2", "ring 1")), 64, 64),
     "one slot, overlapped": (edit(FA3, ("ring 2", "ring 1")), 64, 64),
     "exclusive exponentials": (

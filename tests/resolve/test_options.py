@@ -203,7 +203,7 @@ def test_dims_and_options_of_the_program_are_constants_too():
     "options, code, said",
     [
         ({"stage": 2}, "WG0201", "did you mean `stages`?"),
-        ({"zzz": 2}, "WG0201", "known: bias, groups, lag, layout, size, stages"),
+        ({"zzz": 2}, "WG0201", "known: act, bias, groups, lag, layout, residual, size, stages"),
         ({"groups": 3}, "WG0218", "one of 2, 1"),
         ({"size": "broad"}, "WG0218", "one of wide, narrow"),
         ({"stages": 40}, "WG0404", "from 1 to 32"),

@@ -7,7 +7,9 @@ from typing import get_args
 
 import pytest
 
+from wgdsl.foundation.resources import grammar_path
 from wgdsl.roles import model as m
+from wgdsl.roles.grammar import written
 from wgdsl.roles.rows import TABLES, Row, untold
 
 ROWS = [row for table in TABLES.values() for row in table]
@@ -23,6 +25,11 @@ def steps(base: type = m.Step) -> Iterator[type]:
                                   m.Grid, m.TensorArg, m.Role], ids=lambda c: c.__name__)  # fmt: skip
 def test_everything_has_a_row(kind: type):
     assert any(row.make is kind for row in ROWS), f"roles/rows.py has no row for {kind.__name__}: nothing can print or read it"
+
+
+def test_the_grammar_is_that_of_the_rows():
+    grammar = grammar_path().read_text("utf-8")
+    assert written(grammar) == grammar, "a row has changed: `python -m wgdsl.roles.grammar` writes grammar/wg.lark anew"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.pattern)

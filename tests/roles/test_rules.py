@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.shipped import gemm as shipped_gemm
 from tests.sim.programs import attention, drop, edit, gemm
 from wgdsl.foundation.dtypes import BF16
 from wgdsl.program.poly import Poly
 from wgdsl.roles.model import (
     Advance,
+    Arrive,
     Begun,
     Elect,
     FenceAsync,
@@ -67,8 +69,28 @@ def test_register_counts():
     assert "role `math` has 232 registers" in whys(edit(gemm(), change(Registers, count=224), role="math"))
 
 
+def test_adding():
+    program = shipped_gemm("nk", schedule="split").compile().roles
+    assert whys(program) == []
+    main = program.kernels[1]
+    rounded = tuple(replace(t, dtype=BF16) for t in main.tensors)
+    assert "`Acc.sum` holds bf16, and several CTAs add to it" in whys(
+        kernel_with(replace(program, kernels=(main,)), tensors=rounded)
+    )
+
+
+def test_numbers_of_items():
+    program = shipped_gemm("nk", schedule="turns").compile().roles
+    assert whys(program) == []
+    assert "it asks for the item's number, and the items aren't counted" in whys(edit(program, change(Items, counted=False)))
+
+
 def test_warpgroups():
     assert "the roles take warpgroups [0, 1, 2] of a CTA of 512 threads" in whys(kernel_with(gemm(), threads=512))
+
+
+def test_arrivals():
+    assert "each warp would arrive 4 times" in whys(edit(gemm(), change(Arrive, count=4)))
 
 
 def test_rings():

@@ -123,7 +123,7 @@ def test_integers_predicates_and_numbers_are_told_apart():
         "(int(i) - 1)",
         "(int(i) - 1.0)",
         "i >= 0 and (-i >= 0 or true)",
-        "not (i >= 0)",
+        "not i >= 0",
         "select(i >= 0, S, x)",
     ]
 

@@ -37,7 +37,7 @@ class Driver:
         for name in ("CUtensorMapDataType", "CUtensorMapSwizzle", "CUtensorMapInterleave", "CUtensorMapL2promotion"):
             setattr(self, name, Names())
         self.CUtensorMapFloatOOBfill = self.CUstreamCaptureMode = self.CUfunction_attribute = self.CUdevice_attribute = Names()
-        self.cuuint64_t = self.cuuint32_t = int
+        self.cuuint64_t = self.cuuint32_t = self.CUstream = int
 
     def __getattr__(self, name: str):
         if not name.startswith("cu"):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import pytest
 
 from tests.runtime.copying import H200, pretended, scaled_copy
 from wgdsl.diagnostics.model import EnvironmentFault, WgError
+from wgdsl.roles.model import Param
 from wgdsl.runtime import cuda, module, tensor_map
 from wgdsl.runtime.arrays import ArrayView, contiguous
 from wgdsl.runtime.bind import Bound
-from wgdsl.runtime.launch import template
+from wgdsl.runtime.launch import Launcher
 from wgdsl.runtime.module import Module
 
 
@@ -30,7 +32,7 @@ def ready(m=100, n=64, x=None, y=None, persistent=False, target="sm_90a"):
     kernel = scaled_copy(persistent)
     views = {"X": x or view((m, n)), "Y": y or view((m, n), pointer=1 << 35)}
     cubin = Module(cubin=b"\x7fELF", entry="copy", target=target, shared=kernel.shared_bytes + 1024)
-    made = template(kernel, cubin, views, Bound(dims={"M": m, "N": n}, scalars={"x": 0.1}), H200)
+    made = Launcher(kernel).template(cubin, views, Bound(dims={"M": m, "N": n}, scalars={"x": 0.1}), H200)
     return made and made.at([v.pointer for v in views.values()])
 
 
@@ -68,6 +70,22 @@ def test_inputs_without_elements(driver):
     empty = view((0, 64), pointer=0)
     ready(x=empty).run(0)
     assert driver.maps[0][2:4] == (1 << 35, (1, 1)) and driver.launches
+
+
+def test_a_probe_that_the_call_has_no_room_for(driver):
+    """Refused before any argument is made; with an array for it, it is launched."""
+    plain = scaled_copy()
+    x = plain.tensors[0]
+    probe = replace(x, name="P.probe", written=True)
+    kernel = replace(
+        plain, tensors=(*plain.tensors, probe), params=(*plain.params, Param(name="P.probe", kind="pointer", tensor="P.probe"))
+    )
+    cubin = Module(cubin=b"\x7fELF", entry="copy", target="sm_90a", shared=kernel.shared_bytes + 1024)
+    views, bound = {"X": view((100, 64)), "Y": view((100, 64))}, Bound(dims={"M": 100, "N": 64}, scalars={"x": 0.1})
+    with pytest.raises(WgError, match=r"WG1008.*probes `P`"):
+        Launcher(kernel).template(cubin, views, bound, H200)
+    assert not driver.maps and not driver.loads
+    assert Launcher(kernel).template(cubin, {**views, "P.probe": view((100, 64), pointer=1 << 36)}, bound, H200) is not None
 
 
 def test_nothing_to_do(driver):

@@ -19,6 +19,7 @@ from wgdsl import driver
 from wgdsl.foundation.resources import resource
 from wgdsl.runtime import lowered
 from wgdsl.runtime.store import CacheWarning, Folder
+from wgdsl.tools.probes import with_probes
 
 GEMM = resource("examples", "gemm", "gemm.wg")
 ATTENTION = resource("examples", "attention", "attention.wg")
@@ -71,6 +72,41 @@ def test_a_kernel_from_the_cache_can_be_simulated(passes):
     for device in ("sim", "reference"):
         assert (compile(types={"T": "f16"})(a, b, device=device) == 8).all()
     assert len(passes) == 1
+
+
+PROBED = re.sub(r"await Acc\[k-1\][^\n]*", "await Acc[k]  probe Acc[k]", PIPELINED.read_text())
+
+
+def test_a_schedule_with_a_probe_is_remembered_with_it(passes):
+    import numpy as np
+
+    plain, probed = compile(types={"T": "f16"}), compile(schedule=PROBED, types={"T": "f16"})
+    lowered.forget()
+    again = compile(schedule=PROBED, types={"T": "f16"})
+    assert len(passes) == 2 and again.cuda == probed.cuda != plain.cuda
+    tiles = again.probe(np.ones((5, 8), np.float16), np.ones((7, 8), np.float16), device="sim")
+    (tile,) = tiles.values()
+    assert (tile[:5, :7] == 8).all() and np.isnan(tile[5:]).all()
+
+
+def test_an_edit_between_parsing_and_lowering_stays_out_of_what_is_remembered(passes, folder):
+    """`wgdsl run --probe` changes the schedule behind the request: nobody else may get what comes of it."""
+    dims = {"D": 64, "E": 64}
+    plain = compile(ATTENTION, dims=dims)
+    probed, _ = driver.prepare(ATTENTION, settings=driver.Settings(dims=dims), edit=lambda s: with_probes(s, ["P"]))
+    assert "probe" in probed.cuda and len(entries(folder)) == 1
+    assert compile(ATTENTION, dims=dims).cuda == plain.cuda
+    lowered.forget()
+    assert compile(ATTENTION, dims=dims).cuda == plain.cuda and "probe" not in plain.cuda
+    assert len(passes) == 2
+
+
+def test_an_edited_text_stays_out_of_what_is_remembered():
+    kernel = compile()
+    kernel.with_cuda(kernel.cuda + "// edited\n")
+    again = compile()
+    lowered.forget()
+    assert again.cuda == compile().cuda and "edited" not in again.cuda
 
 
 def test_what_tells_requests_apart(passes):

@@ -17,6 +17,7 @@ from tests.runtime.fake_torch import SPARSE, Parameter, Place, Tensor, installed
 from wgdsl.diagnostics.model import WgError
 from wgdsl.runtime import cache, caller, nvrtc, tensor_map, torch_call
 from wgdsl.runtime import kernel as kernel_module
+from wgdsl.runtime.arrays import view
 from wgdsl.runtime.torch_guard import check_of
 
 X, Y = 1 << 34, 1 << 35
@@ -57,7 +58,7 @@ def blind(monkeypatch):
         def refuse(*_):
             raise AssertionError("this call was looked at in full")
 
-        monkeypatch.setattr(caller.Caller, "_first", refuse)
+        monkeypatch.setattr(caller.Caller, "first", refuse)
 
     return go
 
@@ -277,8 +278,8 @@ def test_subclasses_are_looked_at_in_full(kernel, monkeypatch):
         pass
 
     seen = []
-    first = caller.Caller._first
-    monkeypatch.setattr(caller.Caller, "_first", lambda *args: (seen.append(1), first(*args))[1])
+    first = caller.Caller.first
+    monkeypatch.setattr(caller.Caller, "first", lambda *args: (seen.append(1), first(*args))[1])
     for _ in range(3):
         kernel(Wrapped(X, (100, 64)), out=tensor(Y))
     assert len(seen) == 3
@@ -313,10 +314,15 @@ def test_what_is_remembered_is_bounded(kernel):
         kernel(tensor(shape=(m, 64)), out=tensor(Y, shape=(m, 64)))
         kernel(tensor(X + 4096 * m), out=tensor(Y))
     c = kernel._caller
-    form = c._forms(1, (), ("Y",))
+    form = c._forms((1, torch_call.ALONE))
+    kernel(tensor(), M=100, out=tensor(Y))
+    for m in range(1, 600):
+        form.find(tensor(shape=(m, 64)), tensor(Y, shape=(m, 64)))
     assert form.cells.cache_info().currsize <= torch_call.PLANS and c._plans.cache_info().currsize <= caller.PLANS
-    ready, _, _ = form.find((tensor(), tensor(Y)))
-    assert ready.plan.launches.cache_info().currsize <= 128
+    plan = c.plan(c.interface.sort((tensor(),), {}, tensor(Y)), {"X": view("X", tensor()), "Y": view("Y", tensor(Y))})
+    for m in range(600):
+        plan.run((X + 16 * m, Y + 2 * m), 0)
+    assert len(plan.launches) <= 128 and len(plan._templates) <= 16
     for n in range(200):
         with pytest.raises(WgError):
             kernel(tensor(), **{f"unknown{n}": 1})

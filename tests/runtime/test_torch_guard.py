@@ -32,11 +32,11 @@ class Known:
 
 def warm(form: Form, *values) -> Known:
     """Calls until the form has its check for this layout."""
-    _, _, cell = form.find(values)
+    _, _, cell = form.find(*values)
     assert cell is not None
     cell.ready = known = Known()  # type: ignore[assignment]
     for _ in range(OFTEN + 2):
-        ready, pointers, _ = form.find(values)
+        ready, pointers, _ = form.find(*values)
         assert ready is known and pointers == tuple(v.data_ptr() for v in values if isinstance(v, torch.Tensor))
     return known
 
@@ -53,10 +53,10 @@ def check(request, monkeypatch):
 
 def test_the_same_layout_elsewhere_is_found(check):
     a, b = tensors()
-    f = form("real", "array")
+    f = form("array", "array")
     known = warm(f, a, b)
-    assert f.find((a.clone(), torch.ones(4, 4).t()))[0] is known
-    assert f.find((torch.nn.Parameter(a, requires_grad=False), b))[0] is known
+    assert f.find(a.clone(), torch.ones(4, 4).t())[0] is known
+    assert f.find(torch.nn.Parameter(a, requires_grad=False), b)[0] is known
 
 
 CHANGES = {
@@ -80,20 +80,20 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_layout_is_not(check, name):
     a, b = tensors()
-    f = form("real", "array")
+    f = form("array", "array")
     known = warm(f, a, b)
     changed = CHANGES[name](a)
     for _ in range(OFTEN + 2):
-        assert f.find((changed, b))[0] is None
-    assert f.find((a, b))[0] is known
+        assert f.find(changed, b)[0] is None
+    assert f.find(a, b)[0] is known
 
 
 def test_tensors_inside_transformations_are_not(check):
-    f, found = form("real"), []
+    f, found = form("array"), []
     warm(f, torch.zeros(3))
 
     def body(x):
-        found.append(f.find((x,))[0])
+        found.append(f.find(x)[0])
         return x.sum()
 
     torch.vmap(body)(torch.zeros(2, 3))
@@ -107,11 +107,11 @@ def test_gradients_go_by_the_mode(check):
     with torch.no_grad():
         known = warm(f, x)
     for _ in range(OFTEN + 2):
-        assert f.find((x,)) == (None, (), None)
+        assert f.find(x) == (None, (), None)
     with torch.no_grad():
-        assert f.find((x,))[0] is known
+        assert f.find(x)[0] is known
     with torch.inference_mode():
-        assert f.find((x,))[0] is known
+        assert f.find(x)[0] is known
 
 
 def test_a_tensor_changed_in_place_is_another(check):
@@ -119,13 +119,13 @@ def test_a_tensor_changed_in_place_is_another(check):
     f = form("array", "array")
     known = warm(f, a, b)
     a.t_()
-    assert f.find((a, b))[0] is None
+    assert f.find(a, b)[0] is None
     a.t_()
-    assert f.find((a, b))[0] is known
+    assert f.find(a, b)[0] is known
     a.data = torch.zeros(3, 3)
-    assert f.find((a, b))[0] is None
+    assert f.find(a, b)[0] is None
     a.data = torch.zeros(2, 3)
-    ready, pointers, _ = f.find((a, b))
+    ready, pointers, _ = f.find(a, b)
     assert ready is known and pointers == (a.data_ptr(), b.data_ptr())
 
 
@@ -133,7 +133,7 @@ def test_one_tensor_twice(check):
     a, _ = tensors()
     f = form("array", "array")
     known = warm(f, a, a)
-    assert f.find((a, a))[0] is known
+    assert f.find(a, a)[0] is known
 
 
 def test_numbers_beside(check):
@@ -141,14 +141,14 @@ def test_numbers_beside(check):
     f = form("array", "number", "array")
     known = warm(f, a, 0.0, b)
     for other in (-0.0, 0, False, 1.0, None, "0.0", torch.zeros(()), torch.zeros(2)):
-        assert f.find((a, other, b))[0] is None
-    assert f.find((a, 0.0, b))[0] is known
+        assert f.find(a, other, b)[0] is None
+    assert f.find(a, 0.0, b)[0] is known
     nan = float("nan")
-    assert warm(f, a, nan, b) is f.find((a, nan, b))[0]
+    assert warm(f, a, nan, b) is f.find(a, nan, b)[0]
 
 
 def test_layouts_in_turn(check):
     f = form("array")
     known = [warm(f, torch.zeros(n)) for n in range(1, 12)]
     for _ in range(3):
-        assert [f.find((torch.zeros(n),))[0] for n in range(1, 12)] == known
+        assert [f.find(torch.zeros(n))[0] for n in range(1, 12)] == known

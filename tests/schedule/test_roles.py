@@ -26,6 +26,7 @@ def test_overlap_and_turns():
 // CHECK-NEXT: arrive Ks.empty[s] by lane 0 of each warp
 // CHECK-NEXT: advance Ks
 // CHECK: pack P.frag = P
+// CHECK-NEXT: forget O
 // CHECK-NEXT: loop j.pos 0 .. j.n - 2
 // CHECK-NEXT: wait Ks.full[s] parity p
 // CHECK-NEXT: sync bar wg + 1 threads 256

@@ -8,13 +8,11 @@ from tests.lowering import SIMPLE, attention, lowered
 from wgdsl.diagnostics.model import WgError
 
 CASES = {
-    "kernel first computes S { tile i 64 }": "cutting a program into kernels",
-    "combine O, L by merge": "`combine`",
-    "skip empty per warpgroup": "`skip empty per warpgroup`",
+    "combine O, L by merge": "`combine` by merge",
     "regs Pr = P as e4m3": "a home with a form of its own",
     "smem Ps = Q[i] times 16 by tma": "a home with a form of its own",
     "smem Ps = Q[i] permute v8 by tma": "a home with a form of its own",
-    "regs P ring 2": "`regs` without an engine",
+    "regs Qr = Q": "`regs` without an engine",
 }
 
 
@@ -33,11 +31,14 @@ def test_a_line(line):
 @pytest.mark.parametrize(
     "old, new, what",
     [
-        ("stream j descending", "stream j descending split s in 8", "`split` of the streamed index"),
         ("over (b, g, r, i)", "over (b, g, r, i) with Qs", "`with` in a `grid` line"),
-        ("pack P[j]", "pack P[j]  probe P[j]", "`probe`"),
+        ("split i", "split tiles", "`split tiles` where a CTA has one item"),
+        ("split i", "split tiles", "`split tiles` without a turn around the loop"),
+        ("split i", "split tiles", "`Qs`, a ring of 1 that 2 warpgroups take whole items from,"),
+        ("for j {\n      issue", "in turn { for j {\n issue", "a turn around a loop of which warpgroups share the tiles"),
     ],
 )
 def test_a_clause_or_step(old, new, what):
     assert old in SIMPLE
-    assert what in [w for w, _ in refused(SIMPLE.replace(old, new, 1))]
+    more = "}" if new.startswith("in turn") else ""
+    assert what in [w for w, _ in refused(SIMPLE.replace(old, new, 1).replace("    finish", f"    {more} finish"))]

@@ -25,6 +25,7 @@ CASES = {
     "fa3": (attention("fa3", True, 64), ((300, 600), (70, 0), (300, 128))),
     "fa3_persistent": (attention("fa3_persistent", False, 64), ((700, 600), (700, 0))),
     "gemm": (gemm("nk"), ((600, 600),)),
+    "items in turn": (gemm("nk", schedule="turns"), ((600, 600),)),
 }
 
 

@@ -22,19 +22,24 @@ def values(seed: int, dtype: str, *shape: int) -> np.ndarray:
 
 
 def inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, float], dict[str, int]]:
-    """Arrays, scalars and dims of a call: two query heads for one key head; or a product with k a little over n."""
-    options, dims = dict(s.options), dict(s.dims)
-    if "layout" in options:
-        k = 8 * (n // 8) + 8 * bool(n)
-        n = max(8 * (n // 3 // 8), 8)
-        arrays = {"A": values(1, s.dtype, m, k), "B": values(2, s.dtype, *((n, k) if options["layout"] == "nk" else (k, n)))}
-        if options["bias"]:
-            arrays["b"] = values(3, s.dtype, n)
-        return arrays, {}, {"M": m, "N": n, "K": k}
+    """Arrays, scalars and dims of a call: two query heads for one key head; or products with k a little over n."""
+    dims = dict(s.dims)
+    if not s.program.startswith("examples/attention"):
+        return product_inputs(s, m, n)
     d, e = dims["D"], dims["E"]
     shapes = {"Q": (1, m, 2, d), "K": (1, n, 1, d), "V": (1, n, 1, e)}
     arrays = {name: values(seed, s.dtype, *shape) for seed, (name, shape) in enumerate(shapes.items())}
     return arrays, {"scale": d**-0.5}, {"B": 1, "G": 1, "R": 2, "M": m, "N": n, "D": d, "E": e}
+
+
+def product_inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, float], dict[str, int]]:
+    """Two batches, if there are any; rows of 16 bytes."""
+    graph = s.compile().forms.graph
+    sizes = {"Z": 2, "M": m, "N": max(8 * (n // 3 // 8), 8), "K": 8 * (n // 8) + 8 * bool(n)}
+    dims = {d: sizes[d] for d in graph.dims}
+    shapes = {x.name: tuple(extent.evaluate(dims) for extent in x.shape) for x in graph.inputs}
+    scalars = {x.name: 0.3 for x in graph.scalars}
+    return {name: values(k, s.dtype, *shape) for k, (name, shape) in enumerate(shapes.items(), 1)}, scalars, dims
 
 
 def compare(s: Shipped, m: int, n: int, **more) -> None:

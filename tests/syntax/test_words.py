@@ -14,6 +14,7 @@ from wgdsl.foundation.source import Source
 from wgdsl.syntax import ast
 from wgdsl.syntax.depth import MAX_DEPTH
 from wgdsl.syntax.lexer import RESERVED
+from wgdsl.syntax.lines import Line
 from wgdsl.syntax.parser import parse
 from wgdsl.syntax.printer import show
 from wgdsl.syntax.tables import tables
@@ -22,11 +23,11 @@ KEYWORDS = sorted(t for t in tables().terminals if t.isidentifier())
 FREE = [k for k in KEYWORDS if k not in RESERVED]
 
 EVERYWHERE = """program {0} {{
-  option {0}o = 1
+  option {0}_o = 1
   dims {0}, N = {0} + {0} * 2
-  type {0}t in {{f16, {0}}}
+  type {0}_t in {{f16, {0}}}
   in {0}: {0}[{0}, N] when {0} > 0
-  in x: f32 = {0}
+  in q_1: f32 = {0}
   out {0}: f32
   require {0} < {0} and not {0}
   let {0} = {0}
@@ -59,6 +60,36 @@ schedule {0} for {0} on {0} {{
 }}
 schedule {0} extends {0} for {0} on {0} with {0} = {0}, i = {0} {{ {0} {{ }} }}
 schedule {0} extends {0} {{ {0} {{ }} }}
+roles {0} for {0} on {0} with {0} = {0}, {0} = 1 {{
+  kernel {0} {{
+    computes {0} by {0} on {0}
+    grid over ({0} in {0} by {0})
+    tensor {0}: {0}[{0}, {0}] written
+    index {0} < {0}
+    param dim {0} of {0} axis {0}: {0}
+    map {0} of {0}: {0} dims (axis {0} x {0} < {0}) box ({0}, {0}) swizzle {0}
+    smem {0} = {0}[{0}, {0}]: {0} {0} x {0} swizzle {0} ring {0} parts {0} stages {0} at {0} stride {0} over {0}
+    ring {0} stages {0} holds ({0}, {0}) full {0} empty {0}
+    barrier {0} of {0} count {0} parts {0} stages {0} at {0}
+    role {0} : warpgroups {0} +: {0} registers {0} {{
+      value {0}: tile 64 x {0} {0} partial over {0}
+      let {0} = {0} loop {0} {0} .. {0} mask {{{0}: {0}}} {{ wait {0}[{0}, s] parity p }}
+      if {0} {{ arrive {0}[s] by one thread }} else {{ advance {0} }}
+      tma {0}[{0}, s] panel {0} = {0}[{0}, {0} +: {0}] by {0} at ({0}, {0}) signals {0}[s]
+      wgmma {0} = {0}[s] k_major * {0} first shape 64 x {0} x {0} {0}
+      wgmma {0} += {0} * {0}[s] mn_major first if {0} shape 64 x {0} x {0} {0}
+      wait_group {0} ready {0}, {0} sync bar {0} threads {0} pack {0} = {0} zero {0}
+      put {0}[{0}] = {0} over {0} = {0} +: {0}
+      compute {{
+        vote {0} = any[{0} = {0} +: {0}] {0}
+        {0}[{0} = {0} +: {0}, {0} = {0} +: {0}] = {0}({0}, {0}) when {0}
+        {0}[{0} = {0} +: {0}] = max[{0} = {0} +: {0}] {0} from {0} lanes full
+        {0}[{0} = {0} +: {0}] = {0}
+        complete {0} by sum
+      }}
+    }}
+  }}
+}}
 """
 
 
@@ -70,7 +101,9 @@ def renamed(part, names: dict[str, str]):
         return tuple(renamed(p, names) for p in part)
     if not isinstance(part, ast.Node):
         return part
-    own = ("span", "direction", "kind", "unit", "op", "persistent", "text", "how", "what")
+    if isinstance(part, Line):
+        return replace(part, parts=tuple(p if isinstance(p, str) else renamed(p, names) for p in part.parts))
+    own = ("mark", "step", "major", "span", "direction", "kind", "unit", "op", "persistent", "text", "how", "what")
     return replace(part, **{f.name: renamed(getattr(part, f.name), names) for f in fields(part) if f.name not in own})
 
 
@@ -79,7 +112,7 @@ def test_a_word_that_is_not_reserved_may_name_anything(word):
     """The tree is the one that any other name gives, so no keyword was taken for another thing."""
     text = EVERYWHERE.format(word)
     tree = parsed(text)
-    assert renamed(tree, {word: "zz", f"{word}o": "zzo", f"{word}t": "zzt"}) == parsed(EVERYWHERE.format("zz"))
+    assert renamed(tree, {word: "zz", f"{word}_o": "zz_o", f"{word}_t": "zz_t"}) == parsed(EVERYWHERE.format("zz"))
     assert parsed(show(tree)) == tree
 
 

@@ -191,7 +191,7 @@ def test_registers_within_the_pool(shares):
 @pytest.mark.parametrize("shares", [((1, 40), (2, 240)), ((1, 24), (4, 120)), ((1, 40), (3, 160))])
 def test_registers_above_the_pool(shares):
     p = only(RegisterPool, with_registers(*shares))
-    total, granted = sum(n * r for n, r in shares), p.launch * p.warpgroups
+    total, granted = sum(n * r for n, r in shares), p.pool.granted
     assert p.title() == f"the roles ask for {total} registers a lane, the launch grants {granted}" and total > granted
 
 
@@ -219,7 +219,15 @@ def test_registers_that_the_values_need():
     (p,) = wide(208)
     assert isinstance(p, RegisterNeed)
     assert p.title() == "role `math` needs about 244 registers a thread, but can use 232 of its 240"
-    assert p.notes() == (" 104  S", "  64  O", "  52  Pr", "  24  addresses, positions and row values")
+    assert p.notes()[0].splitlines() == [
+        "registers a thread",
+        "104  S: 64 x 208 f32",
+        " 64  O: 64 x 128 f32",
+        " 52  Pr: 64 x 208 bf16",
+        " 24  addresses, positions and row values",
+        "244  in all, 12 more than 240 less 8 for the assembler",
+    ]
+    assert p.notes()[1] == "pool: load 1 x 24 + math 2 x 240 = 504, of 504 that the launch grants"
 
 
 # Shared memory.
@@ -248,7 +256,11 @@ def test_shared_memory_that_fits():
 def test_shared_memory_that_does_not_fit(d, stages, staging, total):
     p = only(SharedMemory, with_tiles(d, stages, staging))
     assert p.title() == f"{total} bytes of shared memory are needed, sm_90a has 232448"
-    assert p.notes()[1] == f"Ks: {stages} x {256 * d} = {256 * d * stages}"
+    head, *rows, last = p.notes()[0].splitlines()
+    assert head == "bytes of shared memory, parts x stages x tile"
+    assert rows[1].split() == [str(256 * d * stages), "Ks:", "1", "x", str(stages), "x", str(256 * d)]
+    assert last == f"{total}  in all, {total - 232448} more than the 232448 of sm_90a"
+    assert sum(int(row.split()[0]) for row in rows) == total, "every byte has a name"
 
 
 def test_buffers_that_overlap():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..foundation.source import Span
+from .budget import Budgeted, Share
 from .hints import nearest
 from .model import Problem
 
@@ -415,7 +416,9 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TileShape(Problem):
+class TileShape(Budgeted):
+    """`shares`: the bytes of the buffers that hold the tile."""
+
     code: ClassVar[str] = "WG0415"
     doc: ClassVar[str] = """Matrix instructions and copies fix the shapes of tiles. A wgmma of 16-bit types takes k in steps of
 16, and n a multiple of 8 up to 256; a tile in shared memory has a multiple of 8 rows, at most 256,
@@ -432,16 +435,22 @@ works:
     value: int
     rule: str
     index: str
+    shares: tuple[Share, ...] = ()
 
     def title(self) -> str:
         return f"{self.what} is {self.value}: {self.rule}"
 
-    def help(self) -> str:
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"`{s.name}` takes {s.detail} = {s.amount} bytes" for s in self.shares)
+
+    def cure(self) -> str:
         return f"choose another tile size of `{self.index}` (without one it is the whole extent)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CantShare(Problem):
+class CantShare(Budgeted):
+    """`shares`: both buffers, the one that should lie over the other first."""
+
     code: ClassVar[str] = "WG0416"
     doc: ClassVar[str] = """`over` lays a staging buffer, part by part, over a buffer that is filled once and whose parts are at
 least as large.
@@ -456,11 +465,15 @@ works:
     name: str
     other: str
     why: str
+    shares: tuple[Share, ...] = ()
 
     def title(self) -> str:
         return f"`{self.name}` can't lie over `{self.other}`: {self.why}"
 
-    def help(self) -> str:
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"`{s.name}` takes {s.detail} = {s.amount} bytes" for s in self.shares)
+
+    def cure(self) -> str:
         return f"drop `over {self.other}`, so that `{self.name}` has memory of its own"
 
 
@@ -871,3 +884,128 @@ works:
 
     def help(self) -> str:
         return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralWriters(Problem):
+    """`axis`: of the grid, which the output doesn't have; empty if there is none, and nothing to combine. `stream`: the
+    streamed index if the axis is that of its parts."""
+
+    code: ClassVar[str] = "WG0440"
+    doc: ClassVar[str] = """Every element of an output is written by one CTA. A grid axis that an output doesn't have would let
+several write it, unless each has a part of the stream and `combine` says how the parts come together.
+
+In schedule `pipelined` for `gemm`:
+
+fails:
+  stream k split s in 4
+  grid   over (s, i, n)
+works:
+  stream k
+  grid   over (i, n)
+"""
+    output: str
+    axis: str
+    stream: str = ""
+
+    def title(self) -> str:
+        if not self.axis:
+            return f"`{self.output}` is made by one CTA: there is nothing to combine"
+        return f"several CTAs would store `{self.output}`, one for each `{self.axis}`"
+
+    def help(self) -> str:
+        if not self.axis:
+            return f"`stream {self.stream} split s in 4` gives each CTA a part of the stream; or drop this line"
+        return f"`combine {self.output} by atomic_add`" if self.stream else f"drop `{self.axis}` from the grid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelsDontFit(Problem):
+    code: ClassVar[str] = "WG0442"
+    doc: ClassVar[
+        str
+    ] = """A schedule of several kernels says for each which tensors it computes. Every output is computed by one
+of them, and so is a tensor that one computes and another reads; none waits for another that waits for
+it.
+
+fails:
+  program rows {
+    dims M, N, D
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    out  L: f32[M]
+    out  X: f32[M]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    L[i] = logsumexp[j] S[i,j]
+    X[i] = max[j] S[i,j]
+  }
+  schedule two for rows on sm_90a {   # with dims D=64
+    kernel first computes L {
+      tile   i 64, j 64
+      stream j
+      grid   over (i)
+      role load : 1 warpgroup, registers 24
+      role math : 1 warpgroup, registers 240
+      smem Qs = Q[i] by tma
+      smem Ks = K[j] by tma ring 2
+      load { fill Qs  for j { fill Ks[j] } }
+      math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j]  compute L[j] }  finish L }
+    }
+  }
+works:
+  program rows {
+    dims M, N, D
+    in   Q: bf16[M, D]
+    in   K: bf16[N, D]
+    out  L: f32[M]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    L[i] = logsumexp[j] S[i,j]
+  }
+  schedule one for rows on sm_90a {   # with dims D=64
+    kernel first computes L {
+      tile   i 64, j 64
+      stream j
+      grid   over (i)
+      role load : 1 warpgroup, registers 24
+      role math : 1 warpgroup, registers 240
+      smem Qs = Q[i] by tma
+      smem Ks = K[j] by tma ring 2
+      load { fill Qs  for j { fill Ks[j] } }
+      math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j]  compute L[j] }  finish L }
+    }
+  }
+"""
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return self.why
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotAddable(Problem):
+    code: ClassVar[str] = "WG0441"
+    doc: ClassVar[str] = """`combine ... by atomic_add` adds up what CTAs have made of their parts of the stream. That gives the
+result only if it is made of plain sums along the streamed index.
+
+In schedule `simple` for `attention`:
+
+fails:
+  stream j descending split s in 4
+  grid   over (s, b, g, r, i)
+  combine O, L by atomic_add
+works:
+  stream j descending
+  grid   over (b, g, r, i)
+"""
+    output: str
+    why: str
+
+    def title(self) -> str:
+        return f"the parts of `{self.output}` can't be added up: {self.why}"
+
+    def help(self) -> str:
+        return "let one CTA take the whole stream: drop `split` and `combine`"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..foundation.source import Span
+from .budget import Budgeted, Share, table
 from .model import Problem
 
 
@@ -166,12 +167,39 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegisterPool(Problem):
+class Pool:
     """`shares`: (role, warpgroups, registers); `launch`: what every thread has at the start."""
 
     shares: tuple[tuple[str, int, int], ...]
     launch: int
-    warpgroups: int
+    file: int
+
+    @property
+    def warpgroups(self) -> int:
+        return sum(n for _, n, _ in self.shares)
+
+    @property
+    def asked(self) -> int:
+        return sum(n * r for _, n, r in self.shares)
+
+    @property
+    def granted(self) -> int:
+        return self.launch * self.warpgroups
+
+    def text(self) -> str:
+        """The rule with its numbers: `load 1 x 24 + math 2 x 240 = 504, of 504`."""
+        asked = " + ".join(f"{role} {n} x {r}" for role, n, r in self.shares)
+        return f"{asked} = {self.asked}, of {self.granted}"
+
+    def grant(self) -> str:
+        """Where the pool comes from."""
+        threads = 128 * self.warpgroups
+        return f"granted: {self.file} / {threads} threads = {self.launch} each (in eights), x {self.warpgroups} warpgroups"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterPool(Budgeted):
+    pool: Pool
 
     code: ClassVar[str] = "WG0706"
     doc: ClassVar[str] = """The registers of all warpgroups come from the pool that the launch grants: 65536 / threads, rounded
@@ -187,60 +215,67 @@ works:
 """
 
     def title(self) -> str:
-        total = sum(n * r for _, n, r in self.shares)
-        return f"the roles ask for {total} registers a lane, the launch grants {self.launch * self.warpgroups}"
+        return f"the roles ask for {self.pool.asked} registers a lane, the launch grants {self.pool.granted}"
 
     def notes(self) -> tuple[str, ...]:
+        shares = [Share(name=role, amount=n * r, detail=f"{n} x {r}") for role, n, r in self.pool.shares]
+        over = self.pool.asked - self.pool.granted
+        total = f"{self.pool.asked} in all, {over} more than {self.pool.granted}"
         return (
-            *(f"`{role}`: {n} x {r}" for role, n, r in self.shares),
-            f"granted: {self.warpgroups} warpgroups x {self.launch}; each count is a multiple of 8 from 24 to 240",
+            table("registers of a lane of each warpgroup", shares, total),
+            f"{self.pool.grant()}; each count is a multiple of 8 from 24 to 240",
         )
 
-    def help(self) -> str:
+    def cure(self) -> str:
         return "give a role fewer registers"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegisterNeed(Problem):
-    """`values`: (name, registers)."""
+class RegisterNeed(Budgeted):
+    """`spare`: of `registers`, what is left to the assembler."""
 
     role: str
-    need: int
     registers: int
-    values: tuple[tuple[str, int], ...]
+    spare: int
+    values: tuple[Share, ...]
+    pool: Pool
 
     code: ClassVar[str] = "WG0707"
     doc: ClassVar[str] = """A role's values, with 24 registers for addresses and row values, must leave 8 of its registers free:
-above that the assembler spills and runs every product by itself.
+above that the assembler spills and runs every product by itself. An operand takes none if it is packed
+where its tile was, which no step uses while the operand lives.
 
 In schedule `simple` for `attention`:
 
 fails:
-  role math : 2 warpgroups, registers 168, split i
+  role math : 2 warpgroups, registers 152, split i
 works:
   role math : 2 warpgroups, registers 240, split i
 """
 
+    @property
+    def need(self) -> int:
+        return sum(v.amount for v in self.values)
+
     def title(self) -> str:
-        usable = self.registers - 8
+        usable = self.registers - self.spare
         return f"role `{self.role}` needs about {self.need} registers a thread, but can use {usable} of its {self.registers}"
 
     def notes(self) -> tuple[str, ...]:
-        return tuple(f"{n:>4}  {name}" for name, n in self.values)
+        usable = self.registers - self.spare
+        total = f"{self.need} in all, {self.need - usable} more than {self.registers} less {self.spare} for the assembler"
+        return (table("registers a thread", self.values, total), f"pool: {self.pool.text()} that the launch grants")
 
-    def help(self) -> str:
+    def cure(self) -> str:
         return "smaller tiles, more warpgroups over which they are split, or more registers for this role"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedMemory(Problem):
-    """`buffers`: (name, tiles, bytes of a tile's slot, bytes in all)."""
+class SharedMemory(Budgeted):
+    """`shares`: buffers, those that lie over others with 0 bytes, then barriers and alignment."""
 
-    total: int
     limit: int
-    slack: int
-    buffers: tuple[tuple[str, int, int, int], ...]
-    barriers: int
+    shares: tuple[Share, ...]
     target: str
 
     code: ClassVar[str] = "WG0708"
@@ -254,20 +289,20 @@ works:
   smem Ks = K[j] by tma ring 2
 """
 
+    @property
+    def total(self) -> int:
+        return sum(s.amount for s in self.shares)
+
     def title(self) -> str:
         return f"{self.total} bytes of shared memory are needed, {self.target} has {self.limit}"
 
     def notes(self) -> tuple[str, ...]:
-        rows = (f"{name}: {n} x {each} = {total}" for name, n, each, total in self.buffers)
-        return (*rows, f"barriers: {self.barriers}", f"alignment of the base: {self.slack}")
+        total = f"{self.total} in all, {self.total - self.limit} more than the {self.limit} of {self.target}"
+        return (table("bytes of shared memory, parts x stages x tile", self.shares, total),)
 
-    def help(self) -> str:
-        if not self.buffers:
-            return ""
-        name, n, each, _ = max(self.buffers, key=lambda b: b[3])
-        if n > 1:
-            return f"smaller tiles or a shorter ring: each tile of `{name}` takes {each} bytes"
-        return f"a smaller tile: `{name}` takes most"
+    def cure(self) -> str:
+        most = max(self.shares, key=lambda s: s.amount)
+        return f"smaller tiles or shorter rings: `{most.name}` takes most"
 
 
 @dataclass(frozen=True, kw_only=True)

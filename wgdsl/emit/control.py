@@ -22,6 +22,7 @@ from ..roles.model import (
     Loop,
     PutItem,
     Registers,
+    Ring,
     Step,
     TakeItem,
 )
@@ -269,7 +270,8 @@ def loop(ctx: RoleContext, step: Loop) -> None:
     outer = ctx.ints
     name = ctx.bind(step.var, natural)
     ctx.out.unroll(1)
-    with ctx.block(f"for (int {name} = {start}; {name} < {stop}; ++{name})"):
+    forward = f"++{name}" if step.step == 1 else f"{name} += {step.step}"
+    with ctx.block(f"for (int {name} = {start}; {name} < {stop}; {forward})"):
         ctx.steps(step.body)
     ctx.ints = outer
     ctx.out.forget_step()
@@ -310,6 +312,8 @@ def advance(ctx: RoleContext, step: Advance) -> None:
     ring = ctx.kernel.ring(step.ring)
     stage, phase = ctx.stage_name(ring.name), ctx.phase_name(ring.name)
     ctx.forget_slots(ring.name)
+    if step.stages.constant != 1:
+        return _advance_by(ctx, ring, step.stages)
     if ring.stages == 1:
         if ctx.has_phase(ring):
             ctx.out.line(f"{phase} ^= 1;")
@@ -320,3 +324,16 @@ def advance(ctx: RoleContext, step: Advance) -> None:
     with ctx.out.block(f"if (++{stage} == {ring.stages})"):
         ctx.out.line(f"{stage} = 0;")
         ctx.out.line(f"{phase} ^= 1;")
+
+
+def _advance_by(ctx: RoleContext, ring: Ring, by: Poly) -> None:
+    """Several stages at once: the phase turns once for each time round."""
+    stage, phase = ctx.stage_name(ring.name), ctx.phase_name(ring.name)
+    if ring.stages == 1:
+        ctx.out.line(f"{phase} ^= {ctx.text(by, PRIMARY)} & 1;")
+        return
+    moved = ctx.names().fresh(f"{ring.name}_moved")
+    ctx.out.define("const int", moved, f"{stage} + {ctx.text(by, SUM + 1)}")
+    if ctx.has_phase(ring):
+        ctx.out.line(f"{phase} ^= {moved} / {ring.stages} & 1;")
+    ctx.out.line(f"{stage} = {moved} % {ring.stages};")

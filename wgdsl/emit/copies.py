@@ -20,5 +20,5 @@ def tma(ctx: RoleContext, step: Tma) -> None:
 def tma_store(ctx: RoleContext, step: TmaStore) -> None:
     source = ctx.tile_address(ctx.kernel.buffer(step.buffer), step.part, step.slot, step.panel)
     coords = ", ".join(ctx.text(c) for c in step.coords)
-    call = ctx.ptx("tma_store", len(step.coords))
+    call = ctx.ptx("tma_add" if step.add else "tma_store", len(step.coords))
     ctx.out.line(f"{call}({ctx.scope.get('map', step.map)}, {coords}, {source});")

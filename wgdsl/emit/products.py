@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..diagnostics.model import InternalError
 from ..program.expr import TRUE, Const
-from ..roles.model import Forget, Pack, RegOperand, SmemOperand, Wgmma, Zero
+from ..roles.model import Forget, Move, Pack, RegOperand, SmemOperand, Wgmma, Zero
 from ..targets.descriptor import UNIT, MatrixLayout, matrix_layout
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, M
 from .context import RoleContext
@@ -105,6 +105,13 @@ def pack(ctx: RoleContext, step: Pack) -> None:
     call = ctx.ptx("pack", target.dtype.name)
     body = f"{name}[at] = {call}({source}[2 * at], {source}[2 * at + 1]);"
     ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [body])
+
+
+@lowers(Move)
+def move(ctx: RoleContext, step: Move) -> None:
+    target, name = ctx.value(step.dst)
+    source = ctx.value(step.src)[1]
+    ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [f"{name}[at] = {source}[at];"])
 
 
 @lowers(Forget)

@@ -175,13 +175,23 @@ def tma_load(rank: int) -> Function:
 
 @wrapper
 def tma_store(rank: int) -> Function:
+    return _tma_out(rank, "tma_store", "cp.async.bulk", "global.shared::cta")
+
+
+@wrapper
+def tma_add(rank: int) -> Function:
+    """PTX ISA: "cp.reduce.async.bulk.tensor"."""
+    return _tma_out(rank, "tma_add", "cp.reduce.async.bulk", "global.shared::cta.add.tile")
+
+
+def _tma_out(rank: int, name: str, instruction: str, kind: str) -> Function:
     a = Asm(memory=True)
     tensor = a.input("l", "&map")
     at = [a.input("r", f"c{k}") for k in range(rank)]
     source = a.input("r", "from")
-    a.row(f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [{tensor}, {{{', '.join(at)}}}], [{source}];")
+    a.row(f"{instruction}.tensor.{rank}d.{kind}.bulk_group [{tensor}, {{{', '.join(at)}}}], [{source}];")
     coords = ", ".join(f"int c{k}" for k in range(rank))
-    return _function(f"void tma_store_{rank}d(const TMap& map, {coords}, unsigned from)", a.lines())
+    return _function(f"void {name}_{rank}d(const TMap& map, {coords}, unsigned from)", a.lines())
 
 
 @wrapper
@@ -317,6 +327,14 @@ def store_shared_f32x2() -> Function:
 
 
 @wrapper
+def add_global_f32() -> Function:
+    a = Asm(memory=True)
+    to, x = a.input("l", "to"), a.input("f", "x")
+    a.row(f"red.relaxed.gpu.global.add.f32 [{to}], {x};")
+    return _function("void add_global_f32(float* to, float x)", a.lines())
+
+
+@wrapper
 def clear_shared_16() -> Function:
     a = Asm(memory=True)
     to, zero = a.input("r", "to"), a.input("r", "0")
@@ -439,7 +457,8 @@ def silu() -> Function:
 
 @wrapper
 def gelu() -> Function:
-    return _function("float gelu(float a)", ["return 0.5f * a * (1.0f + erff(a * 0.70710678f));"])
+    """a / 2 * (1 + erf(a / sqrt 2)), by the complement of erf: for negative a the sum would cancel."""
+    return _function("float gelu(float a)", ["return 0.5f * a * erfcf(a * -0.70710678f);"])
 
 
 @wrapper

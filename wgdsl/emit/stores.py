@@ -119,6 +119,15 @@ def narrowed(ctx: RoleContext, dtype: DType, value: str) -> str:
     raise InternalError(f"no C++ for a store of {dtype} elements")
 
 
+def stored(ctx: RoleContext, dtype: DType, target: str, value: str, add: bool) -> str:
+    """The statement that stores an element, or adds it to what is there."""
+    if not add:
+        return f"{target} = {value};"
+    if dtype.name != "f32":
+        raise InternalError(f"no C++ to add to {dtype} elements")
+    return f"{ctx.ptx('add_global_f32')}(&{target}, {value});"
+
+
 @lowers(StoreGlobal)
 def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
     ctx.need_all_threads(step)
@@ -131,7 +140,7 @@ def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
         place = tuple(Poly.of(a.index) for a in axes)
         inside = elements.in_range(place, tuple(ctx.kernel.index_extents[a.index] for a in axes))
         target = elements.element(step.tensor, step.access, level)
-        text = f"{target} = {narrowed(ctx, dtype, bare(elements.text(step.value, level)))};"
+        text = stored(ctx, dtype, target, narrowed(ctx, dtype, bare(elements.text(step.value, level))), step.add)
         if inside != conjunction():
             text = f"if ({bare(elements.text(inside, level))}) {text}"
         if step.cols is not None:
@@ -174,7 +183,8 @@ def copy_out(ctx: RoleContext, step: CopyOut) -> None:
                 for k, p in enumerate(step.access)
             )
             ctx.out.line(f"const unsigned from = {tile} + {_offset(ctx, buffer, line, column)};")
-            ctx.out.line(f"if ({' && '.join(bounds)}) {pointer}[{address}] = {value};")
+            text = stored(ctx, ctx.kernel.tensor(step.tensor).dtype, f"{pointer}[{address}]", value, step.add)
+            ctx.out.line(f"if ({' && '.join(bounds)}) {text}")
 
 
 @lowers(ClearRows)

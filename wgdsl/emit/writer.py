@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..foundation.source import Place, Span
+from ..foundation.source import NOWHERE, Place, Span
 
 COMMENT_WIDTH = 100
 WIDTH = 120
@@ -112,14 +112,13 @@ class Writer:
 
     def step(self, span: Span | None, note: str = "") -> None:
         """Announce a step: `#line` and the schedule's own words, once for all steps that come from the same words."""
-        words = span.origin or span if span is not None else None
-        place = span.place if span is not None else None
-        if place is not None and words != self._step:
-            self._step = words
+        place = span.place if span is not None else NOWHERE
+        if span is not None and place != NOWHERE and (span.origin or span) != self._step:
+            self._step = span.origin or span
             if self.lines:
                 self.rows.append(f'#line {place.line} "{ascii_text(place.path).replace(chr(34), "?")}"')
-            self.comment(place.words)
-        if note and (place is None or note != place.words):
+            self.comment(place.words or note)
+        if note and note != place.words:
             self.comment(note)
 
     def forget_step(self) -> None:

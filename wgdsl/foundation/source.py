@@ -50,6 +50,9 @@ class Place:
     words: str
 
 
+NOWHERE = Place("", 0, "")  # the origin of what no line asks for
+
+
 @dataclass(frozen=True)
 class Span:
     """Half-open character range [start, stop) of a source. `origin`: the place that this text was itself derived from."""

@@ -13,6 +13,7 @@ import numpy as np
 from .expr import Apply, Cast, Cmp, Const, Expr, Logic, Select
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -32,7 +33,7 @@ FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "abs": np.abs,
     "rcp": lambda x: 1.0 / x,
     "erf": _erf,
-    "gelu": lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))),
+    "gelu": lambda x: 0.5 * x * _erfc(-x / math.sqrt(2.0)),
     "gelu_tanh": lambda x: 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
     "relu": lambda x: np.maximum(x, 0.0),
     "silu": lambda x: x * _sigmoid(x),

@@ -23,6 +23,9 @@ from ..foundation.source import Span
 from ..program.expr import Expr, Reg
 from ..program.poly import Poly
 
+ONE = Poly.of(1)
+PROBE = ".probe"  # ends the name of an array that a schedule's `probe` writes
+
 # Placed things.
 
 
@@ -308,12 +311,13 @@ class Let(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Loop(Step):
-    """for var in [start, stop). `mask` says which mask class the copy was made for (text only)."""
+    """for var in [start, stop) in steps of `step`. `mask` says which mask class the copy was made for (text only)."""
 
     var: str
     start: Poly
     stop: Poly
     mask: str = ""
+    step: int = 1
     body: tuple[Step, ...] = region()
 
 
@@ -383,9 +387,10 @@ class Arrive(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Advance(Step):
-    """Move this role's position in the ring to the next stage."""
+    """Move this role's position in the ring to the next stage, or by several (0 or more)."""
 
     ring: str
+    stages: Poly = ONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -526,7 +531,7 @@ class ReduceOp:
 
 @dataclass(frozen=True, kw_only=True)
 class VoteOp:
-    """Flag dst = `cond`, an expression of row values, holds in one row of the warp at least (for partial values: in one lane)."""
+    """Flag dst = `cond`, an expression of row values, holds in a row of the warp at least (for partial values: in a lane)."""
 
     dst: str
     cond: Expr
@@ -598,6 +603,14 @@ class Pack(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Move(Step):
+    """Registers dst = src, two values of the same kind and size."""
+
+    dst: str
+    src: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Zero(Step):
     """Set a tile value to 0."""
 
@@ -623,7 +636,8 @@ class StoreShared(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class TmaStore(Step):
-    """Asynchronous bulk copy shared -> global from buffer[part, slot], panel `panel`. By one thread (inside `Elect`)."""
+    """Asynchronous bulk copy shared -> global from buffer[part, slot], panel `panel`. By one thread (inside `Elect`). `add`:
+    f32 elements are added to what is there, each in one piece, in no order."""
 
     buffer: str
     part: Poly
@@ -631,6 +645,7 @@ class TmaStore(Step):
     map: str
     coords: tuple[Poly, ...]
     panel: int = 0
+    add: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -649,7 +664,7 @@ class WaitStore(Step):
 @dataclass(frozen=True, kw_only=True)
 class CopyOut(Step):
     """All 128 threads copy buffer[part, slot] to the tensor element by element where rows and columns are in range:
-    element (row, col) of the tile goes to `access` with rows.index and cols.index substituted."""
+    element (row, col) of the tile goes to `access` with rows.index and cols.index substituted. `add`: see `TmaStore`."""
 
     buffer: str
     part: Poly
@@ -658,18 +673,20 @@ class CopyOut(Step):
     access: tuple[Poly, ...]
     rows: Axis
     cols: Axis
+    add: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreGlobal(Step):
     """Round `value` (an expression of registers) to the tensor's dtype and store it at `access`, where the row (and
-    column) index lies inside its extent. A row value is stored by one lane of each quad."""
+    column) index lies inside its extent. A row value is stored by one lane of each quad. `add`: see `TmaStore`."""
 
     tensor: str
     access: tuple[Poly, ...]
     value: Expr
     rows: Axis
     cols: Axis | None = None
+    add: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -701,12 +718,14 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorArg:
-    """A global tensor: shape in elements (Polys of dims), dtype, whether it is written."""
+    """A global tensor: shape in elements (Polys of dims), dtype, whether it is written. `temporary`: the run time allocates it
+    for the call, and it passes from one kernel to a later one."""
 
     name: str
     dtype: DType
     shape: tuple[Poly, ...]
     written: bool
+    temporary: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

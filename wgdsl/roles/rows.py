@@ -67,13 +67,17 @@ Piece = Words | Slot | Maybe
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """`remark`: what follows from the rest, printed as a comment."""
+    """`remark`: what follows from the rest, printed as a comment. `inside`, `after`: the integers that the row's block can
+    name, and those that the lines after it can: a field that holds a name; "items", the indices of the grid; "next", those of the
+    item that follows."""
 
     make: type
     pattern: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     absent: Mapping[str, Any] = field(default_factory=dict)
     context: tuple[str, ...] = ()
+    inside: str = ""
+    after: str = ""
     remark: Callable[[Any], str] | None = None
 
     @cached_property
@@ -191,8 +195,12 @@ DECLARATIONS = (
     Row(m.Grid, "grid(?persistent= persistent)(?dynamic= dynamic) over ({axes:grid_axes})(? section {order:order})"),
     Row(Threads, "threads {count:int}"),
     Row(Shared, "shared {nbytes:int}"),
-    Row(m.TensorArg, "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)", absent={"written": False}),
-    Row(Extent, "index {index:name} < {extent:poly}"),
+    Row(
+        m.TensorArg,
+        "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)(?temporary= temporary)",
+        absent={"written": False},
+    ),
+    Row(Extent, "index {index:new} < {extent:poly}"),
     Row(
         m.Param,
         "param {kind:map|pointer|stride|dim|scalar|flag|counter} {name:name}"
@@ -204,9 +212,10 @@ DECLARATIONS = (
     ),
     Row(
         m.Buffer,
-        "smem {name:new} = {tensor:name}[{rows_index:name}, {cols_index:name}]: {dtype:dtype} {rows:int} x {cols:int} "
+        "smem {name:new} = {tensor:name}(?[{rows_index:name}, {cols_index:name}]): {dtype:dtype} {rows:int} x {cols:int} "
         "swizzle {swizzle:int} ring {ring:ring} parts {parts:int} stages {stages:int} at {offset:int}"
         "(? stride {part_stride:int})(? over {over:buffer})",
+        absent={"rows_index": "", "cols_index": ""},
         remark=_buffer_bytes,
     ),
     Row(
@@ -229,26 +238,30 @@ VALUES = (
     _value("operand", " 64 x {cols:int}"),
 )
 STEPS = (
-    Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}"),
+    Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
     Row(m.Fetch, "fetch item"),
     Row(m.PutItem, "put item in {buffer slot:stage}", {"ahead": False}),
     Row(m.PutItem, "put next item in {buffer slot:stage}", {"ahead": True}),
     Row(m.TakeItem, "take item from {buffer slot:stage}", {"ahead": False}),
     Row(m.TakeItem, "take next item from {buffer slot:stage}", {"ahead": True}),
-    Row(m.Leave, "leave if no item"),
-    Row(m.NextItem, "next item"),
+    Row(m.Leave, "leave if no item", after="items"),
+    Row(m.NextItem, "next item", after="next"),
     Row(m.Begun, "begun {value:poly}"),
-    Row(m.Let, "let {name:new} = {value:poly}"),
-    Row(m.Loop, "loop {var:new} {start:poly} .. {stop:stop}(? mask {mask:mask}) {body:steps}"),
+    Row(m.Let, "let {name:new} = {value:poly}", after="name"),
+    Row(
+        m.Loop,
+        "loop {var:new} {start:poly} .. {stop:stop}(? by {step:int})(? mask {mask:mask}) {body:steps}",
+        inside="var",
+    ),
     Row(m.If, "if {cond:predicate} {then:steps}(? else {other:steps})"),
     Row(m.Elect, "one thread {body:steps}"),
     Row(m.Registers, "registers {direction:inc|dec} {count:int}"),
     Row(m.Wait, "wait {barrier part slot:event} parity p", {"flip": False}),
     Row(m.Wait, "wait {barrier part slot:event} parity not p", {"flip": True}),
     Row(m.Expect, "expect {barrier part slot:event} bytes {nbytes:int}"),
-    Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp", {"by": "warps", "count": 1}),
+    Row(m.Arrive, "arrive {barrier part slot:event} by lane 0 of each warp(? times {count:int})", {"by": "warps"}),
     Row(m.Arrive, "arrive {barrier part slot:event} by one thread(? times {count:int})", {"by": "thread"}),
-    Row(m.Advance, "advance {ring:ring}"),
+    Row(m.Advance, "advance {ring:ring}(? by {stages:poly})"),
     Row(
         m.Tma,
         "tma {buffer part slot:tile}(? panel {panel:int}) = {map coords:box} signals {barrier barrier_part slot:event}",
@@ -272,15 +285,27 @@ STEPS = (
     Row(m.BarArrive, "arrive bar {id:poly} threads {threads:int}"),
     Row(m.Compute, "compute {ops:ops}"),
     Row(m.Pack, "pack {dst:value} = {src:value}"),
+    Row(m.Move, "move {dst:value} = {src:value}"),
     Row(m.Zero, "zero {value:value}"),
     Row(m.Forget, "forget {value:value}"),
     Row(m.StoreShared, "write {buffer part slot:tile} = {src:value}"),
-    Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})"),
+    Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})", {"add": False}),
+    Row(m.TmaStore, "store {map coords:box} += {buffer part slot:tile}(? panel {panel:int})", {"add": True}),
     Row(m.CommitStore, "commit_store"),
     Row(m.WaitStore, "wait_read {pending:int}", {"read": True}),
     Row(m.WaitStore, "wait_store {pending:int}", {"read": False}),
-    Row(m.CopyOut, "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}"),
-    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})"),
+    Row(
+        m.CopyOut,
+        "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        {"add": False},
+    ),
+    Row(
+        m.CopyOut,
+        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        {"add": True},
+    ),
+    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})", {"add": False}),
+    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})", {"add": True}),
     Row(m.ClearRows, "clear {buffer part slot:tile} rows {start:poly} .. {stop:stop}"),
 )
 OPS = (
@@ -291,8 +316,8 @@ OPS = (
         absent={"start": None},
     ),
     Row(m.MapOp, "{dst:value}[{rows:axis}(?, {cols:axis})] = {expr:expr}(? when {when:value})"),
-    Row(m.RoomOp, "{dst:value} = room under {total:value} up to {limit:number}(? when {when:value})"),
-    Row(m.VoteOp, "{dst:value} = any[{rows:axis}] {cond:predicate}"),
+    Row(m.RoomOp, "room {dst:value} under {total:value} up to {limit:number}(? when {when:value})"),
+    Row(m.VoteOp, "vote {dst:value} = any[{rows:axis}] {cond:predicate}"),
 )
 TABLES = {"head": HEAD, "declaration": DECLARATIONS, "role": (ROLE,), "value": VALUES, "step": STEPS, "op": OPS}
 

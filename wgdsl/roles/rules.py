@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
-from ..program.expr import regs
+from ..foundation.dtypes import F32
+from ..program.expr import indices_of, loads, regs
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -17,8 +18,8 @@ Found = tuple[Step | None, str]
 
 ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
 ALL_THREADS = (
-    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Zero, m.Forget,
-    m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
+    m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move,
+    m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
 )  # fmt: skip
 
 
@@ -94,6 +95,31 @@ def _step_names(s: Step, known: dict[str, set[str]], values: set[str]) -> Iterat
                 yield s, f"there is no value `{name}` in this role"
 
 
+# Arguments.
+def _arguments(k: Kernel) -> Iterator[Found]:
+    """A map, and the pointer and strides of a tensor that threads address themselves."""
+    have = {(p.kind, p.tensor if p.kind == "pointer" else p.name) for p in k.params}
+    have |= {("stride", f"{p.tensor}.{p.axis}") for p in k.params if p.kind == "stride"}
+    for role in k.roles:
+        for s in walk(role.steps):
+            for kind, name in _needed(k, s):
+                if (kind, name) not in have:
+                    yield s, f"the kernel has no argument `{kind} {name}`"
+            if isinstance(s, m.Fetch) and not any(p.kind == "counter" for p in k.params):
+                yield s, "the kernel has no counter to take items from"
+
+
+def _needed(k: Kernel, s: Step) -> Iterator[tuple[str, str]]:
+    if isinstance(s, m.Tma | m.TmaStore):
+        yield "map", s.map
+    direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal) else []
+    ops = s.ops if isinstance(s, m.Compute) else ()
+    every = [e for o in ops for e in o.exprs] + ([s.value] if isinstance(s, m.StoreGlobal) else [])
+    for name in (*direct, *(x.tensor for e in every for x in loads(e))):
+        yield "pointer", name
+        yield from (("stride", f"{name}.{axis}") for axis in range(len(k.tensor(name).shape)))
+
+
 # Threads.
 def _threads(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
@@ -152,6 +178,13 @@ def _slots(k: Kernel) -> Iterator[Found]:
                 for name in (getattr(part, f, None) for f in ("buffer", "barrier")):
                     if slot is not None and name is not None and rings[name] != slot.ring:
                         yield s, f"`{name}` belongs to ring `{rings[name]}`, not `{slot.ring}`"
+
+
+def _arrivals(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        for s in walk(role.steps):
+            if isinstance(s, m.Arrive) and s.by == "warps" and s.count != 1:
+                yield s, f"each warp would arrive {s.count} times"
 
 
 # Items.
@@ -245,16 +278,38 @@ def _uses(role: Role, values: dict[str, m.Value]) -> Iterator[Found]:
             yield s, f"`{s.value}` is no tile"
 
 
+def _adds(k: Kernel) -> Iterator[Found]:
+    for role in k.roles:
+        for s in walk(role.steps):
+            if getattr(s, "add", False):
+                tensor = k.map(s.map).tensor if isinstance(s, m.TmaStore) else s.tensor  # type: ignore[attr-defined]
+                if k.tensor(tensor).dtype != F32:
+                    yield s, f"`{tensor}` holds {k.tensor(tensor).dtype}, and several CTAs add to it"
+
+
+def _items(k: Kernel) -> Iterator[Found]:
+    """An item's number is bound only where items are counted."""
+    for role in k.roles:
+        for items in (s for s in walk(role.steps) if isinstance(s, m.Items) and not s.counted):
+            for s in walk(items.body):
+                if isinstance(s, m.If) and "item.ordinal" in indices_of(s.cond):
+                    yield s, "it asks for the item's number, and the items aren't counted"
+
+
 NAMES = Rule("every name is declared once, and where it is used", _names)
 RULES = (
     NAMES,
+    Rule("a map is an argument, and so are the pointer and the strides of a tensor that threads address", _arguments),
     Rule("bulk copies and their events are one thread's; what a warpgroup does together is all threads'", _threads),
     Rule("a role with a register count sets it, once, first of all", _registers),
     Rule("the roles share out the CTA's warpgroups", _warpgroups),
     Rule("a ring's buffers and barriers have its stages", _rings),
     Rule("a buffer or barrier is addressed at a position in its own ring", _slots),
+    Rule("one thread may arrive several times, each of the warps arrives once", _arrivals),
     Rule("joined items name the next one once, directly in their body, and say last whether they have begun it", _joined),
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
     Rule("a product's operands and accumulator have its shape and type", _products),
+    Rule("what several CTAs add to holds f32", _adds),
+    Rule("an item's number is asked for only where items are counted", _items),
     Rule("a value is used as what it is; two names for the same registers have one kind and size", _values),
 )

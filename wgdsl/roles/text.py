@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..foundation.source import Place, Span
+from ..foundation.source import NOWHERE, Place, Span
 from . import model as m
 from .codecs import show
 from .model import Kernel, Op, Role, RoleProgram, Step
@@ -86,11 +86,11 @@ class _Printer(_Shower):
     lines: bool
     kernel: Kernel | None = field(init=False, default=None)
     depth: int = field(init=False, default=0)
-    last: Place | None = field(init=False, default=None)
+    last: Place = field(init=False, default=NOWHERE)
 
     def __init__(self, whole: RoleProgram, lines: bool):
         super().__init__(None)
-        self.whole, self.lines, self.depth, self.last = whole, lines, 0, None
+        self.whole, self.lines, self.depth, self.last = whole, lines, 0, NOWHERE
         self.path = ""
 
     def program_lines(self, settings: Mapping[str, object]) -> Iterator[str]:
@@ -148,7 +148,9 @@ class _Printer(_Shower):
         if isinstance(x, Role):
             assert self.kernel is not None
             values = [v for v in self.kernel.values if v.role == x.name]
-            yield from self.indented(values)
+            rows = [line.partition("  #") for line in self.indented(values)]
+            width = max((len(text) for text, _, _ in rows), default=0)
+            yield from (f"{text:<{width}}{sign}{remark}" for text, sign, remark in rows)
             if values:
                 n = sum(v.registers for v in values)
                 yield f"{'  ' * (self.depth + 1)}# {n} register{'' if n == 1 else 's'} of values a thread"
@@ -160,15 +162,16 @@ class _Printer(_Shower):
             return "", ""
         place = self.place(x.span) if self.lines else ""
         note = getattr(x, "note", "")
-        same = x.span is not None and x.span.place.words == note  # the words say it already
+        # The words of a line say it already; those of a block aren't shown in the CUDA text.
+        same = x.span is not None and x.span.place.words == note and not (isinstance(x, Step) and x.blocks())
         return ("" if same and self.lines else f'"{_quoted(note)}"' if note else ""), place
 
     def place(self, span: Span | None) -> str:
-        now = span.place if span is not None else None
+        now = span.place if span is not None else NOWHERE
         if now == self.last:
             return ""
         self.last = now
-        if now is None:
+        if now == NOWHERE:
             return "@0"
         elsewhere = f' of "{_quoted(now.path)}"' if now.path != self.path else ""
         self.path = now.path
@@ -193,5 +196,5 @@ def _setting(value: object) -> str:
 def _paths(program: RoleProgram) -> Iterator[str]:
     for k in program.kernels:
         for x in (*k.buffers, *k.roles, *(s for r in k.roles for s in m.walk(r.steps))):
-            if x.span is not None:
+            if x.span is not None and x.span.place != NOWHERE:
                 yield x.span.place.path

@@ -78,10 +78,9 @@ def _torch(name: str, t: Any, torch: Any) -> ArrayView:
         raise WgError(NotAnArray(name=name, got=f"a tensor of layout {t.layout}"))
     if t.requires_grad and torch.is_grad_enabled():
         raise WgError(NeedsGrad(name=name))
-    device = t.device
-    where = device.index if device.type == "cuda" else -1
-    if device.type not in ("cuda", "cpu"):
-        raise WgError(NotAnArray(name=name, got=f"a tensor on device {device}"))
+    where = t.get_device() if t.is_cuda else -1
+    if where < 0 and t.device.type != "cpu":
+        raise WgError(NotAnArray(name=name, got=f"a tensor on device {t.device}"))
     if t.is_neg():
         raise WgError(
             NotAnArray(name=name, got="part of complex numbers, its sign still to be applied (`.resolve_neg()` does it)")

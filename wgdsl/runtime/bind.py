@@ -9,7 +9,7 @@ dim determines it: with `dims H = G * R` the ratio R follows from H and G. What 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,17 +27,20 @@ from ..diagnostics.runtime import (
     RequireFails,
     WrongRank,
 )
+from ..program.expr import Expr
 from ..program.graph import Input, Output, ProgramGraph
 from ..program.poly import Poly
+from .equations import Solve, solver
 from .scalars import Number, evaluate, names_in, number, rounded
 
 LIMIT = 2**31 - 1
 REMEMBERED = 1024  # calls' shapes and numbers
+SOLVERS = 64  # sets of arrays and dims that are given together; and values of a scalar's default
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Bound:
-    """Every dim (free, derived and fixed) and every scalar of one call."""
+    """Every dim (free, derived and fixed) and every scalar of one call. A binder gives the same one for the same call."""
 
     dims: Mapping[str, int]
     scalars: Mapping[str, Number]
@@ -83,26 +86,57 @@ class Binder:
         nodes = {tensor_name(n): n for n in (*graph.inputs, *graph.outputs)}
         self._axes = {name: tuple(_axes(graph, name, node)) for name, node in nodes.items()}
         self._nodes = nodes
+        self._solver = lru_cache(maxsize=SOLVERS)(self._new_solver)
+        self._defaults = {s.name: _remembering(s.default, graph) for s in graph.scalars if s.default is not None}
+        self._requires = [(condition, _remembering(condition, graph)) for condition in graph.requires]
 
     def bind(self, shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, int], scalars: Mapping[str, Any]) -> Bound:
         """Solve for the dims, then evaluate the scalars and check what the program requires."""
-        given = tuple((s.name, number(s.name, scalars[s.name], s.dtype)) for s in self.graph.scalars if s.name in scalars)
-        signs = tuple(math.copysign(1.0, value) for _, value in given)  # 0.0 == -0.0
+        given = tuple([(s.name, number(s.name, scalars[s.name], s.dtype)) for s in self.graph.scalars if s.name in scalars])
+        signs = tuple([math.copysign(1.0, value) for _, value in given])  # 0.0 == -0.0
         return self._bound(tuple(shapes.items()), tuple(dims.items()), given, signs)
 
     def _bind(self, shapes: Any, dims: Any, scalars: Any, _signs: Any) -> Bound:
+        known = self._solved(shapes, dict(dims))
+        bound = Bound(dims=known, scalars=self._scalars(known, dict(scalars)))
+        for condition, holds in self._requires:
+            if not holds(bound.dims, bound.scalars):
+                values = {n: bound.scalars.get(n, known.get(n)) for n in sorted(names_in(condition))}
+                raise WgError(RequireFails(condition=str(condition), values=values))
+        return bound
+
+    def _solved(self, shapes: tuple[tuple[str, tuple[int, ...]], ...], dims: dict[str, int]) -> dict[str, int]:
+        """Every dim of a call."""
         graph = self.graph
-        solved = _Solver(graph, dict(dims)).solve(list(self._equations(dict(shapes))))
+        solve = self._solver(tuple([name for name, _ in shapes]), tuple(dims))
+        known = {**graph.fixed, **dims}
+        if solve is not None and solve([shape for _, shape in shapes], known) and 0 <= min(known.values(), default=0):
+            if max(known.values(), default=0) <= LIMIT:
+                return known
+        solved = _Solver(graph, dims).solve(list(self._equations(dict(shapes))))
         known = {**solved, **{name: extent.evaluate(solved) for name, extent in graph.derived.items()}}
         for name, value in known.items():
             if not 0 <= value <= LIMIT:
                 raise WgError(DimTooLarge(dim=name, value=value))
-        bound = Bound(dims=known, scalars=_scalars(graph, known, dict(scalars)))
-        for condition in graph.requires:
-            if not evaluate(condition, bound.dims, bound.scalars):
-                values = {n: bound.scalars.get(n, known.get(n)) for n in sorted(names_in(condition))}
-                raise WgError(RequireFails(condition=str(condition), values=values))
-        return bound
+        return known
+
+    def _new_solver(self, names: tuple[str, ...], given: tuple[str, ...]) -> Solve | None:
+        if not self._axes.keys() >= {*names} or {*given} & self.graph.fixed.keys():
+            return None
+        extents = [[axis.extent for axis in self._axes[name]] for name in names]
+        return solver(extents, self.graph.dims, (*self.graph.fixed, *given), self.graph.derived)
+
+    def _scalars(self, dims: Mapping[str, int], given: Mapping[str, Number]) -> dict[str, Number]:
+        out: dict[str, Number] = {}
+        for s in self.graph.scalars:
+            if s.name in given:
+                out[s.name] = given[s.name]
+            elif s.default is None:
+                raise WgError(MissingArgument(name=s.name, signature=signature(self.graph)))
+            else:
+                value = self._defaults[s.name](dims, out)
+                out[s.name] = rounded(s.name, float(value), s.dtype) if s.dtype.kind == "float" else int(value)
+        return out
 
     def _equations(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[_Equation]:
         for name, axes in self._axes.items():
@@ -207,17 +241,13 @@ class _Solver:
         return NoWholeRatio(dim=unknown, formula=formula, total=e.value, where=e.axis.where, known=known, by=factor)
 
 
-def _scalars(graph: ProgramGraph, dims: Mapping[str, int], given: Mapping[str, Number]) -> dict[str, Number]:
-    out: dict[str, Number] = {}
-    for s in graph.scalars:
-        if s.name in given:
-            out[s.name] = given[s.name]
-        elif s.default is None:
-            raise WgError(MissingArgument(name=s.name, signature=signature(graph)))
-        else:
-            value = evaluate(s.default, dims, out)
-            out[s.name] = rounded(s.name, float(value), s.dtype) if s.dtype.kind == "float" else int(value)
-    return out
+def _remembering(e: Expr, graph: ProgramGraph) -> Callable[[Mapping[str, int], Mapping[str, Number]], Any]:
+    """`evaluate` for one expression; what it comes to is remembered if it depends on dims alone, most of which stay."""
+    names = tuple(names_in(e))
+    if not {*names} <= {*graph.dims, *graph.derived, *graph.fixed}:
+        return lambda dims, scalars: evaluate(e, dims, scalars)
+    value = lru_cache(maxsize=SOLVERS)(lambda *values: evaluate(e, dict(zip(names, values, strict=True)), {}))
+    return lambda dims, scalars: value(*[dims[n] for n in names])
 
 
 def whole(name: str, given: Any) -> int:

@@ -45,9 +45,11 @@ class Interface:
         self.graph = graph
         self.choices = choices or {}  # what each type of the program may be
         self.inputs = tuple(n.name for n in graph.inputs)
-        self.outputs = tuple(n.tensor for n in graph.outputs)
+        self.written = graph.outputs
+        self.outputs = tuple(n.tensor for n in self.written)
         self.scalars = tuple(s.name for s in graph.scalars)
         self.nodes: dict[str, Input | Output] = {tensor_name(n): n for n in (*graph.inputs, *graph.outputs)}
+        self._rules = {name: (n.dtype.name, n.dtype.nbytes, isinstance(n, Output)) for name, n in self.nodes.items()}
 
     @cached_property
     def positions(self) -> tuple[str, ...]:
@@ -77,12 +79,6 @@ class Interface:
     def dims(self) -> frozenset[str]:
         """The dims that a call may give by name."""
         return frozenset((*self.graph.dims, *self.graph.fixed))
-
-    def kind(self, name: str) -> str:
-        """`number`, `real` (an array of a type that complex numbers are made of) or `array`."""
-        if name not in self.nodes:
-            return "number"
-        return "real" if self.nodes[name].dtype.name in ("f32", "f16") else "array"
 
     @cached_property
     def results(self) -> Any:
@@ -118,9 +114,15 @@ class Interface:
 
     def check(self, views: Mapping[str, ArrayView]) -> None:
         """Element types, outputs that can be written, base addresses. Ranks and shapes are `bind`'s."""
-        problems = [p for name, v in views.items() for p in self._problems(name, v)]
+        ours = [(name, v) for name, v in views.items() if name in self.nodes]
+        problems = [p for name, v in ours if not self._fits(name, v) for p in self._problems(name, v)]
         if problems:
             raise WgError(problems)
+
+    def _fits(self, name: str, v: ArrayView) -> bool:
+        """Whether there is no problem, as far as that is known at once."""
+        dtype, nbytes, written = self._rules[name]
+        return v.dtype == dtype and not v.pointer % nbytes and not (written and (v.readonly or onto_itself(name, v)))
 
     def _problems(self, name: str, v: ArrayView) -> list[Problem]:
         node, found = self.nodes[name], list[Problem]()

@@ -8,7 +8,6 @@ is looked at in full: names, views, checks, outputs, plan; and remembered if it 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -24,13 +23,15 @@ from .allocate import empty
 from .arrays import ArrayView, to_numpy, view
 from .bind import Binder, Bound, shape_of
 from .call import Given, Interface, host_views, one_device
-from .launch import Template, template
+from .launch import Launcher, Template
 from .module import Module
 from .nvrtc import Compiled
 from .plan import Plan, layout
 from .staging import staged
 from .streams import current_stream
-from .torch_call import Cell, Form, form_of, ready_of
+from .temporaries import Blocks, Passing
+from .torch_call import ALONE, Cell, Form, form_of
+from .torch_run import ready_of
 
 FORMS, PLANS = 64, 256  # forms of call, and layouts in general, that a kernel remembers
 
@@ -45,7 +46,10 @@ class Caller:
         self._binder = Binder(interface.graph)
         self._binaries = binaries
         self._modules: dict[str, Module] = {}
+        self._launchers = {k.name: Launcher(k) for k in roles.kernels}
         self._lock = threading.Lock()
+        self._passed = tuple({t.name: t for k in roles.kernels for t in k.tensors if t.temporary}.values())
+        self._blocks = Blocks()
         self._forms = lru_cache(maxsize=FORMS)(self._form)
         self._plans: Callable[[Any], list[Plan]] = lru_cache(maxsize=PLANS)(lambda key: [])  # cells, filled by `plan`
 
@@ -55,25 +59,27 @@ class Caller:
 
     def call(self, args: tuple[Any, ...], named: dict[str, Any], out: Any) -> Any:
         """See `Kernel.__call__`."""
-        if "torch" not in sys.modules:
-            return self._first(args, named, out)
         if out is None:
-            form, values = self._forms(len(args), tuple(named), ()), (*args, *named.values())
+            key, values = (len(args), *named), (*args, *named.values())
         elif type(out) is dict:
-            form, values = self._forms(len(args), tuple(named), tuple(out)), (*args, *named.values(), *out.values())
+            key, values = (len(args), *named, None, *out), (*args, *named.values(), *out.values())
         else:
-            form, values = self._forms(len(args), tuple(named), self.interface.outputs), (*args, *named.values(), out)
+            key, values = (len(args), *named, ALONE), (*args, *named.values(), out)
+        try:
+            form = self._forms(key)
+        except ModuleNotFoundError:  # torch may come later
+            form = None
         if form is None:
-            return self._first(args, named, out)
-        ready, pointers, cell = form.find(values)
+            return self.first(args, named, out)
+        ready, pointers, cell = form.find(*values)
         if ready is not None:
-            return ready.run(pointers, out)
-        return self._first(args, named, out, form, cell)
+            return ready(pointers, out)
+        return self.first(args, named, out, form, cell)
 
-    def _form(self, positions: int, named: tuple[str, ...], outputs: tuple[str, ...]) -> Form | None:
-        return form_of(self.interface, positions, named, outputs)
+    def _form(self, key: tuple[Any, ...]) -> Form | None:
+        return form_of(self.interface, key)
 
-    def _first(
+    def first(
         self, args: tuple[Any, ...], named: dict[str, Any], out: Any, form: Form | None = None, cell: Cell | None = None
     ) -> Any:
         """A call looked at in full. If it is of a form that can be recognised, what it came to goes into the cell."""
@@ -86,15 +92,16 @@ class Caller:
             return self._staged(given)
         outputs = self._outputs(given, views)
         if cell is not None and form is not None:  # the order in which the next call's addresses will come
-            views = {name: views[name] for name in (*form.arrays, *(n for n in views if n not in form.arrays))}
-        plan = self.plan(given, views)
+            views = {**{name: views[name] for name in form.arrays}, **views}
+        bound = self.bind(given, views)
+        plan = self._plan(views, bound)
         framework = first.framework if first else ""
-        pointers = tuple(v.pointer for v in views.values())
+        pointers = tuple([v.pointer for v in views.values()])
         plan.run(pointers, current_stream(framework, plan.device.ordinal))
         if framework in ("jax", "dlpack"):  # nobody else orders their streams after ours
             self._wait(plan)
         if cell is not None:
-            cell.ready = ready_of(self.interface, plan, self.bind(given, views), out, plan.device.ordinal)
+            cell.ready = ready_of(self.interface, plan, bound, out)
         return self.interface.result(outputs)
 
     def _wait(self, plan: Plan) -> None:
@@ -107,7 +114,7 @@ class Caller:
             views[name] = view(name, array)
         first = next(iter(views.values()))
         results = dict(given.outputs)
-        missing = [node for node in self.graph.outputs if node.tensor not in results]
+        missing = [node for node in self.interface.written if node.tensor not in results]
         bound = self.bind(given, views) if missing else None
         for node in missing:
             assert bound is not None
@@ -126,8 +133,10 @@ class Caller:
     def plan(self, given: Given, views: Mapping[str, ArrayView]) -> Plan:
         """The plan of a call on device arrays. Raises WgError (WG06xx) for shapes, numbers and devices that don't fit; the rest
         is checked when the plan launches."""
-        bound = self.bind(given, views)
-        cell = self._plans((layout(views), *map(repr, (bound.dims, bound.scalars))))
+        return self._plan(views, self.bind(given, views))
+
+    def _plan(self, views: Mapping[str, ArrayView], bound: Bound) -> Plan:
+        cell = self._plans((bound, *layout(views)))
         if not cell:
             device = one_device(views)
             if device < 0:
@@ -141,10 +150,11 @@ class Caller:
             self.interface.check(views)
             if all(0 in views[name].shape for name in self.interface.outputs):
                 return ()
-            made = [template(k, self._module(k.name), views, bound, device) for k in self.roles.kernels]
+            made = [launcher.template(self._module(name), views, bound, device) for name, launcher in self._launchers.items()]
             return tuple(t for t in made if t is not None)
 
-        return Plan(device, views, frozenset(self.interface.outputs), templates)
+        passing = Passing(self._passed, bound, device.ordinal, self._blocks) if self._passed else None
+        return Plan(device, views, frozenset(self.interface.outputs), templates, passing)
 
     def _module(self, name: str) -> Module:
         binary = self._binaries()[name]
@@ -173,5 +183,5 @@ class Caller:
     def host_outputs(self, given: Given) -> dict[str, Any]:
         """NumPy arrays for the results: those given, new ones for the rest."""
         bound = self.bound(given)
-        made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.graph.outputs}
+        made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.interface.written}
         return {**made, **given.outputs}

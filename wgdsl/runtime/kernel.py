@@ -11,22 +11,26 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ..diagnostics.emit import CompilerWarning
+from ..diagnostics.model import WgError
 from ..diagnostics.render import render_plain
+from ..diagnostics.runtime import EditedTextRefused
 from ..program.graph import ProgramGraph
 from ..program.streamed import Streamed
 from ..roles.model import RoleProgram
 from .arrays import ArrayView, to_numpy
 from .bind import Bound
+from .by_name import by_name, is_by_name
 from .cache import Cache
 from .call import Given, Interface, host_views
 from .caller import Caller
+from .edited import edited_texts
 from .launch import Launch
-from .nvrtc import Compiled
+from .nvrtc import Compiled, Refused
 from .verdict import complaints_of
 
 Backend = Callable[..., Mapping[str, Any]]  # (arrays, scalars, dims)
@@ -41,7 +45,7 @@ class Forms:
     """
 
     graph: ProgramGraph
-    stream: Streamed
+    stream: Streamed | None  # None for an explicit form
     roles: RoleProgram
     texts: Mapping[str, str]
     entries: Mapping[str, str]
@@ -64,6 +68,8 @@ class Kernel:
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
         self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries)
+        if type(self) is Kernel or is_by_name(type(self)):
+            self.__class__ = by_name(Kernel, self._caller)
 
     def __repr__(self) -> str:
         return f"<wgdsl kernel: program {self.forms.graph.name}, schedule {self.forms.roles.schedule}, {self.target}>"
@@ -77,8 +83,8 @@ class Kernel:
         return self.forms.graph
 
     @property
-    def stream(self) -> Streamed:
-        """The streamed graph (form 3)."""
+    def stream(self) -> Streamed | None:
+        """The streamed graph (form 3); None for an explicit form."""
         return self.forms.stream
 
     @property
@@ -103,6 +109,27 @@ class Kernel:
         """Compile now rather than at the first call."""
         self.binaries  # noqa: B018
         return self
+
+    def probe(self, *args: Any, device: str = "gpu", **named: Any) -> dict[str, Any]:
+        """Run it, and give what the schedule's `probe` steps have seen: a NumPy array of f32 for each tile, by a key like
+        `P[b=0,g=0,r=0,i=0][j=2]`, numbers of tiles; NaN where the value has no element, or nothing was computed.
+
+        device: `gpu` or `sim`. Raises WgError (WG1009) for a schedule without a probe.
+        """
+        from .probing import probe
+
+        return probe(self, args, named, device)
+
+    def with_cuda(self, text: str, path: str = "the edited text") -> Kernel:
+        """The same kernel with an edited CUDA text in place of the emitted one, compiled. `path`: what messages call it.
+
+        Raises WgError for a text that NVRTC refuses, or whose entry can't be launched with the same arguments.
+        """
+        texts = edited_texts(self.forms.texts, self.forms.entries, text, path)
+        try:
+            return Kernel(replace(self.forms, texts=texts), self._cache).build()
+        except Refused as e:
+            raise WgError(EditedTextRefused(path=path, log=e.log)) from None
 
     def _warn(self, binaries: Mapping[str, Compiled]) -> None:
         for kernel in self.roles.kernels:
@@ -155,8 +182,9 @@ class Kernel:
         return self._caller.host_outputs(given)
 
     def launches(self, given: Given, views: Mapping[str, ArrayView]) -> tuple[Launch, ...]:
-        """The launches of a call on device arrays, without those that have nothing to do. Their device must be current."""
-        return self._caller.plan(given, views).launches(tuple(v.pointer for v in views.values()))
+        """The launches of a call on device arrays and the default stream, without those that have nothing to do. Their device
+        must be current."""
+        return self._caller.plan(given, views).at(tuple(v.pointer for v in views.values()), 0)
 
     def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any, **more: Any) -> Any:
         """One of the backends on NumPy arrays."""

@@ -1,8 +1,11 @@
-"""One launch: arguments in their buffer, grid, stream.
+"""One launch: arguments in their memory, grid, stream.
 
 In: a kernel of the role program, its module, and the arrays and numbers of a call.  Out: a `Template`, which makes the `Launch`
 for arrays of the same layout at any address; that can be run again and again on any stream. Nothing in either changes once it
 is made, so threads may share them.
+
+What doesn't depend on the call is worked out once for each kernel (`Launcher`). The arguments of a launch are one piece of
+memory: the driver reads them at each launch, and pieces that lie apart would have to be fetched one by one.
 """
 
 from __future__ import annotations
@@ -10,13 +13,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import count
 from math import prod
+from struct import Struct
 from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
-from ..roles.model import COUNTERS, Kernel, Param, TensorMap
+from ..diagnostics.tools import NeedsProbeCall
+from ..program.poly import compiled
+from ..roles.model import COUNTERS, PROBE, Kernel, Param
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
 from .bind import LIMIT, Bound
@@ -24,195 +31,204 @@ from .cuda import CudaError, Device, checked, driver
 from .module import Module
 from .tensor_map import ArrayRule, Encoder, encoded, encoder_of, map_problem, placeholder, refused
 
+GEOMETRIES = 512  # of arrays that a kernel remembers
+
 _LAUNCHES = count()  # what tells counters of launches that may overlap apart
-_SCALARS = {"f32": ctypes.c_float, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "bool": ctypes.c_int32}
+_MOVING = ("map", "pointer", "counter")  # parameters that the layout doesn't decide, in their order in memory
+_FORMATS = {"f32": "f4x", "i32": "i4x", "i64": "q", "bool": "i4x"}  # all of 8 bytes
 
-Moving = Callable[[Sequence[int]], Any]  # the addresses of all arrays -> an argument
 
-
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Launch:
-    """`address` is that of `pointers`, and `arguments` keeps alive what they point to. `enqueue`: the driver's call."""
+    """`enqueue`: the driver's call but for stream and arguments. `address` is that of the arguments' table in `memory`."""
 
-    enqueue: Callable[..., tuple[Any, ...]]
-    function: Any
-    blocks: int
-    threads: int
-    shared: int
+    enqueue: Callable[[Any, int, int], tuple[Any, ...]]
     address: int
-    pointers: Any
-    arguments: tuple[Any, ...]
-    name: str
+    memory: Any
+    what: str
 
     def run(self, stream: int) -> None:
         """Enqueue on a stream (its handle). The device's context must be current."""
-        result = self.enqueue(self.function, self.blocks, 1, 1, self.threads, 1, 1, self.shared, stream, self.address, 0)
+        result = self.enqueue(stream, self.address, 0)
         if result[0]:
-            checked(result, "cuLaunchKernel", f"{self.name}: {self.blocks} x {self.threads} threads, {self.shared} bytes")
+            self.failed(result)
+
+    def failed(self, result: tuple[Any, ...]) -> None:
+        """Raise what the driver said."""
+        checked(result, "cuLaunchKernel", self.what)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
+class _Map:
+    """A tensor map of a template. `at`: the array's number among the views; None if the kernel is given the map but doesn't copy
+    with it."""
+
+    number: int
+    at: int | None
+    encoder: Encoder
+    view: ArrayView
+
+
+@dataclass(slots=True)
 class Template:
-    """A launch but for the addresses of its arrays. `moving` makes the arguments in which they stand, by position."""
+    """A launch but for the addresses of its arrays. `arrays`: the numbers of those whose addresses are arguments."""
 
-    function: Any
-    blocks: int
-    threads: int
-    shared: int
-    arguments: tuple[Any, ...]
-    moving: tuple[tuple[int, Moving], ...]
-    name: str
+    launcher: Launcher
+    enqueue: Callable[[Any, int, int], tuple[Any, ...]]
+    maps: list[_Map]
+    arrays: list[int]
+    fixed: list[Any]
+    what: str
 
     def at(self, pointers: Sequence[int]) -> Launch:
         """The launch for arrays at these addresses, in the order of the views that the template was made from."""
-        arguments = list(self.arguments)
-        for k, make in self.moving:
-            arguments[k] = make(pointers)
-        places = (ctypes.c_void_p * len(arguments))(*map(_address, arguments))
-        return Launch(
-            enqueue=driver().cuLaunchKernel,
-            function=self.function,
-            blocks=self.blocks,
-            threads=self.threads,
-            shared=self.shared,
-            address=ctypes.addressof(places),
-            pointers=places,
-            arguments=tuple(arguments),
-            name=self.name,
-        )
+        packing = self.launcher.packing
+        memory = packing.memory()
+        start = ctypes.addressof(memory)
+        skip = -start % TMA.map_alignment
+        base = start + skip
+        moving = [*self._encoded(pointers), *[pointers[k] for k in self.arrays], *self.launcher.counters()]
+        packing.write(memory, skip, *moving, *self.fixed, *[base + place for place in packing.places])
+        return Launch(self.enqueue, base + packing.table, memory, self.what)
+
+    def _encoded(self, pointers: Sequence[int]) -> list[bytes]:
+        somewhere = next(filter(None, pointers), 0) // TMA.global_alignment * TMA.global_alignment
+        done: list[bytes] = []
+        try:
+            for m in self.maps:
+                done.append(encoded(m.encoder, somewhere if m.at is None else pointers[m.at]))
+        except CudaError as e:
+            m = self.maps[len(done)]
+            raise refused(self.launcher.kernel.maps[m.number], m.view, m.encoder.geometry, e) from e
+        return done
 
 
-def work_items(kernel: Kernel, dims: Mapping[str, int]) -> int:
-    """How many work items the call has."""
-    return prod(max(0, axis.blocks.evaluate(dims)) for axis in kernel.grid.axes)
+class _Packing:
+    """Where the arguments of a kernel lie in a launch's memory: tensor maps, what else moves, what doesn't, and the table of
+    their addresses that the driver is given."""
+
+    def __init__(self, kernel: Kernel):
+        maps = sum(p.kind == "map" for p in kernel.params)
+        moving = [k for kind in _MOVING for k, p in enumerate(kernel.params) if p.kind == kind]
+        order = moving + [k for k, p in enumerate(kernel.params) if p.kind not in _MOVING]
+        sizes = [TMA.map_bytes] * maps + [8] * (len(order) - maps)
+        starts = {k: sum(sizes[:n]) for n, k in enumerate(order)}
+        self.places = [starts[k] for k in range(len(order))]
+        self.table = sum(sizes)
+        fixed = "".join(map(_format, (kernel.params[k] for k in order[len(moving) :])))
+        struct = Struct(f"={f'{TMA.map_bytes}s' * maps}{'Q' * (len(moving) - maps)}{fixed}{len(order)}Q")
+        self.write = struct.pack_into
+        self.memory: Callable[[], Any] = ctypes.c_char * (struct.size + TMA.map_alignment)
 
 
-def template(kernel: Kernel, module: Module, views: Mapping[str, ArrayView], bound: Bound, device: Device) -> Template | None:
-    """All of a launch that the layout of the arrays decides; None if there is nothing to do. Of the addresses in `views` only
-    the place within 16 bytes counts. Raises WgError (WG06xx) for arrays that the kernel can't reach.
-    """
-    total = work_items(kernel, bound.dims)
-    blocks = min(total, device.multiprocessors) if kernel.grid.persistent else total
-    if total > LIMIT:  # also the items of a persistent grid are numbered in 32 bits
-        axes = tuple(f"{a.index}: {a.blocks.evaluate(bound.dims)}" for a in kernel.grid.axes)
-        raise WgError(GridTooLarge(total=total, axes=axes))
-    if not total:
-        return None
-    make = _Arguments(kernel, views, bound)
-    values = [make.value(p) for p in kernel.params]
-    moving = tuple((k, v) for k, v in enumerate(values) if isinstance(v, MOVING))
-    return Template(module.function(device.ordinal), blocks, kernel.threads, module.shared, tuple(values), moving, kernel.name)
+def _format(p: Param) -> str:
+    if p.kind == "scalar":
+        return _FORMATS[p.dtype.name if p.dtype else "f32"]
+    return "q" if p.kind == "stride" else "i4x"
+
+
+class Launcher:
+    """One kernel, ready to make templates."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel, self.packing = kernel, _Packing(kernel)
+        self._numbers = {m.name: k for k, m in enumerate(kernel.maps)}
+        flagged = {p.tensor for p in kernel.params if p.kind == "flag"}
+        self._flagged = [k for k, m in enumerate(kernel.maps) if m.tensor in flagged]
+        self._counters = range(sum(p.kind == "counter" for p in kernel.params))
+        self._maps = [p.name for p in kernel.params if p.kind == "map"]
+        self._pointers = [p.tensor or p.name for p in kernel.params if p.kind == "pointer"]
+        self._probes = [t.name for t in kernel.tensors if t.name.endswith(PROBE)]
+        self._fixed = [p for p in kernel.params if p.kind not in _MOVING]
+        self._blocks = compiled(axis.blocks for axis in kernel.grid.axes)
+        self._extents = [compiled(d.extent for d in m.dims) for m in kernel.maps]
+        kinds = [(m.dtype, tuple((d.axis, d.factor) for d in m.dims), m.box, m.swizzle) for m in kernel.maps]
+        self._alike = [kinds.index(kind) for kind in kinds]  # the first map that differs in names alone: keys and values
+        self._encoder = lru_cache(maxsize=GEOMETRIES)(self._new_encoder)
+        self._unreachable = lru_cache(maxsize=GEOMETRIES)(self._is_unreachable)
+
+    def counters(self) -> list[int]:
+        """Counters that no other arrays' launch has, since those may run at the same time."""
+        return [next(_LAUNCHES) % COUNTERS for _ in self._counters]
+
+    def template(self, module: Module, views: Mapping[str, ArrayView], bound: Bound, device: Device) -> Template | None:
+        """All of a launch that the layout of the arrays decides; None if there is nothing to do. Of the addresses in `views`
+        only the place within 16 bytes counts. Raises WgError (WG06xx) for arrays that the kernel can't reach.
+        """
+        blocks = self._grid(bound, device)
+        if not blocks:
+            return None
+        unheld = tuple([name.removesuffix(PROBE) for name in self._probes if name not in views])
+        if unheld:
+            raise WgError(NeedsProbeCall(names=unheld))
+        places = {name: k for k, name in enumerate(views)}
+        maps = [self._map(self._numbers[name], views, places, bound.dims) for name in self._maps]
+        fixed = [self._value(p, views, bound) for p in self._fixed]
+        threads, shared, function = self.kernel.threads, module.shared, module.function(device.ordinal)
+        enqueue = partial(driver().cuLaunchKernel, function, blocks, 1, 1, threads, 1, 1, shared)
+        what = f"{self.kernel.name}: {blocks} x {threads} threads, {shared} bytes"
+        return Template(self, enqueue, maps, [places[name] for name in self._pointers], fixed, what)
+
+    def _grid(self, bound: Bound, device: Device) -> int:
+        """How many thread blocks there are."""
+        blocks = self._blocks(bound.dims)
+        total = prod(max(0, n) for n in blocks)
+        if total > LIMIT:  # also the items of a persistent grid are numbered in 32 bits
+            axes = tuple(f"{axis.index}: {n}" for axis, n in zip(self.kernel.grid.axes, blocks, strict=True))
+            raise WgError(GridTooLarge(total=total, axes=axes))
+        return min(total, device.multiprocessors) if self.kernel.grid.persistent else total
+
+    def _map(self, number: int, views: Mapping[str, ArrayView], places: Mapping[str, int], dims: Mapping[str, int]) -> _Map:
+        """A map; one that isn't used where there is nothing to read, or where a flag makes the kernel store another way."""
+        m = self.kernel.maps[number]
+        view = views[m.tensor]
+        if 0 in view.shape or (number in self._flagged and self._unreachable(number, view)):
+            return _Map(number, None, placeholder(m), view)
+        extents = self._extents[number](dims)
+        encoder = self._encoder(self._alike[number], view, extents) or encoder_of(m, view, extents)
+        return _Map(number, places[m.tensor], encoder, view)
+
+    def _new_encoder(self, number: int, view: ArrayView, extents: tuple[int, ...]) -> Encoder | None:
+        try:
+            return encoder_of(self.kernel.maps[number], view, extents)
+        except WgError:  # it names the first of the maps that are alike
+            return None
+
+    def _is_unreachable(self, number: int, view: ArrayView) -> bool:
+        """Whether a result that may be stored in another way has to be: the array suits no map, or its rows end inside one of
+        the granules in which a bulk store writes (what lies behind the row would be overwritten)."""
+        m = self.kernel.maps[number]
+        row = view.shape[m.dims[0].axis] * m.dtype.nbytes
+        return row % TMA.store_granule != 0 or map_problem(m, view) is not None
+
+    def _value(self, p: Param, views: Mapping[str, ArrayView], bound: Bound) -> Any:
+        """The value of a parameter that the layout decides."""
+        if p.kind == "stride":
+            return _stride(p, views)
+        if p.kind == "dim":
+            return bound.dims[p.name]
+        if p.kind == "scalar":
+            return bound.scalars[p.name]
+        maps = [k for k in self._flagged if self.kernel.maps[k].tensor == p.tensor]
+        return int(not any(self._unreachable(k, views[p.tensor or p.name]) for k in maps))
+
+
+def _stride(p: Param, views: Mapping[str, ArrayView]) -> int:
+    assert p.tensor is not None and p.axis is not None
+    v = views[p.tensor]
+    stride = v.strides[p.axis]
+    if stride < 0 and v.shape[p.axis] > 1 and 0 not in v.shape:
+        raise WgError(NegativeStride(name=p.tensor, axis=p.axis, stride=stride))
+    return stride
 
 
 def refusals(kernel: Kernel, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[ArrayRule]:
     """Why dense arrays of these shapes can't be launched on: the tensor maps that don't fit and that nothing stands in for."""
     flagged = {p.tensor for p in kernel.params if p.kind == "flag"}
     for m in kernel.maps:
-        if m.tensor in flagged:
+        if m.tensor in flagged or m.tensor not in shapes:  # another way to store, or memory that the run time lays out
             continue
         shape = shapes[m.tensor]
         problem = map_problem(m, ArrayView(0, shape, contiguous(shape), m.dtype.name, 0, "numpy"))
         if problem is not None:
             yield problem
-
-
-def _address(argument: Any) -> int:
-    return argument.getPtr() if hasattr(argument, "getPtr") else ctypes.addressof(argument)
-
-
-@dataclass(frozen=True)
-class _Address:
-    """Where an array lies. `at`: its number among the arrays."""
-
-    at: int
-
-    def __call__(self, pointers: Sequence[int]) -> Any:
-        return ctypes.c_uint64(pointers[self.at])
-
-
-@dataclass(frozen=True)
-class _Descriptor:
-    """The tensor map of an array."""
-
-    at: int
-    map: TensorMap
-    view: ArrayView
-    encoder: Encoder
-
-    def __call__(self, pointers: Sequence[int]) -> Any:
-        try:
-            return encoded(self.encoder, pointers[self.at])
-        except CudaError as e:
-            raise refused(self.map, self.view, self.encoder.geometry, e) from e
-
-
-@dataclass(frozen=True)
-class _Placeholder:
-    """A tensor map that isn't used, at the address of some array."""
-
-    encoder: Encoder
-
-    def __call__(self, pointers: Sequence[int]) -> Any:
-        somewhere = next((p for p in pointers if p), 0)
-        return encoded(self.encoder, somewhere - somewhere % TMA.global_alignment)
-
-
-@dataclass(frozen=True)
-class _Counter:
-    """A counter that no other arrays' launch has, since those may run at the same time."""
-
-    def __call__(self, pointers: Sequence[int]) -> Any:
-        return ctypes.c_int32(next(_LAUNCHES) % COUNTERS)
-
-
-MOVING = _Address | _Descriptor | _Placeholder | _Counter
-
-
-class _Arguments:
-    """The value of each parameter, as an object that owns its bytes or makes such a one from the addresses."""
-
-    def __init__(self, kernel: Kernel, views: Mapping[str, ArrayView], bound: Bound):
-        self.kernel, self.views, self.bound = kernel, views, bound
-        self.places = {name: k for k, name in enumerate(views)}
-
-    def value(self, p: Param) -> Any:
-        return getattr(self, f"_{p.kind}")(p)
-
-    def _map(self, p: Param) -> Any:
-        m = self.kernel.map(p.name)
-        view = self.views[m.tensor]
-        if 0 in view.shape or self._unreachable(m):  # nothing to read, or a flag makes the kernel store another way
-            return _Placeholder(placeholder(m))
-        return _Descriptor(self.places[m.tensor], m, view, encoder_of(m, view, self.bound.dims))
-
-    def _unreachable(self, m: TensorMap) -> bool:
-        """Whether a result that may be stored in another way has to be: the array suits no map, or its rows end inside one of
-        the granules in which a bulk store writes (what lies behind the row would be overwritten)."""
-        if not any(q.kind == "flag" and q.tensor == m.tensor for q in self.kernel.params):
-            return False
-        view = self.views[m.tensor]
-        row = view.shape[m.dims[0].axis] * m.dtype.nbytes
-        return row % TMA.store_granule != 0 or map_problem(m, view) is not None
-
-    def _pointer(self, p: Param) -> Any:
-        return _Address(self.places[p.tensor or p.name])
-
-    def _stride(self, p: Param) -> Any:
-        assert p.tensor is not None and p.axis is not None
-        v = self.views[p.tensor]
-        if v.strides[p.axis] < 0 and v.shape[p.axis] > 1 and 0 not in v.shape:
-            raise WgError(NegativeStride(name=p.tensor, axis=p.axis, stride=v.strides[p.axis]))
-        return ctypes.c_int64(v.strides[p.axis])
-
-    def _dim(self, p: Param) -> Any:
-        return ctypes.c_int32(self.bound.dims[p.name])
-
-    def _scalar(self, p: Param) -> Any:
-        return _SCALARS[p.dtype.name if p.dtype else "f32"](self.bound.scalars[p.name])
-
-    def _counter(self, p: Param) -> Any:
-        return _Counter()
-
-    def _flag(self, p: Param) -> Any:
-        maps = [m for m in self.kernel.maps if m.tensor == p.tensor]
-        return ctypes.c_int32(not any(self._unreachable(m) for m in maps))

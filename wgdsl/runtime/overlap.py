@@ -6,6 +6,8 @@ In: views of one device.  Out: yes or no; yes also where finding out would take 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from ..diagnostics.runtime import OverlappingOutput, SharedOutput
 from ..foundation.dtypes import DTYPES
@@ -18,13 +20,18 @@ Reach = tuple[int, int]  # the first byte of an array and the one after its last
 
 def reach(view: ArrayView) -> Reach:
     """The bytes between which the elements lie."""
-    if 0 in view.shape:
+    return _reach(view.shape, view.strides, DTYPES[view.dtype].nbytes)
+
+
+@lru_cache(maxsize=1024)
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> Reach:
+    if 0 in shape:
         return 0, 0
-    size = DTYPES[view.dtype].nbytes
-    steps = [(extent - 1) * stride * size for extent, stride in zip(view.shape, view.strides, strict=True)]
-    return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + size
+    steps = [(extent - 1) * stride * size for extent, stride in zip(shape, strides, strict=True)]
+    return sum([s for s in steps if s < 0]), sum([s for s in steps if s > 0]) + size
 
 
+@lru_cache(maxsize=1024)
 def onto_itself(name: str, view: ArrayView) -> OverlappingOutput | None:
     """Why two elements of one array may share memory: from the fastest axis on, each stride has to step over what lies within.
     (There are arrays, such as 2 x 3 with strides 3 and 2, that break this rule and don't overlap; nobody makes them.)"""
@@ -42,24 +49,34 @@ class Sharing:
     """The pairs of one call's arrays that must not share memory: each output with every other array."""
 
     def __init__(self, views: Mapping[str, ArrayView], written: frozenset[str]):
-        self.views = views
-        names = list(views)
-        reaches = [reach(v) for v in views.values()]
-        outputs = [k for k, name in enumerate(names) if name in written]
-        self._pairs = [
-            (out, *reaches[out], k, *reaches[k])
+        self.views, self._written = views, written
+        self._reaches = [reach(v) for v in views.values()]
+        self._asked = False
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int, int, int]]:
+        """Two arrays, one of them an output, and the bounds within which the distance of their addresses means a look."""
+        reaches = self._reaches
+        outputs = [k for k, name in enumerate(self.views) if name in self._written]
+        return [
+            (out, k, low - reaches[out][1], high - reaches[out][0])
             for out in outputs
-            for k in range(len(names))
-            if k != out and not (k in outputs and k < out) and any(reaches[out]) and any(reaches[k])
+            for k, (low, high) in enumerate(reaches)
+            if (k > out or k not in outputs) and low != high and reaches[out][0] != reaches[out][1]
         ]
+
+    def _apart(self, pointers: Sequence[int]) -> bool:
+        """Whether no array at all begins before another has ended."""
+        places = sorted([(p + low, p + high) for p, (low, high) in zip(pointers, self._reaches, strict=True) if low != high])
+        return all(before[1] <= after[0] for before, after in pairwise(places))
 
     def problems(self, pointers: Sequence[int]) -> list[SharedOutput]:
         """The outputs that lie on another array, the arrays being at these addresses."""
-        close = [
-            (out, other)
-            for out, low, high, other, other_low, other_high in self._pairs
-            if pointers[out] + low < pointers[other] + other_high and pointers[other] + other_low < pointers[out] + high
-        ]
+        if not self._asked:  # the first time: many layouts never have a second
+            self._asked = True
+            if self._apart(pointers):
+                return []
+        close = [(out, k) for out, k, least, most in self._pairs if least < pointers[out] - pointers[k] < most]
         if not close:
             return []
         names = list(self.views)

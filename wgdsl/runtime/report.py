@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..diagnostics.model import Problem
 from ..program.text import spelled
-from ..roles.model import Kernel, Loop, Role, Value, walk
+from ..roles.model import Kernel, Loop, Role, Step, StoreGlobal, TmaStore, Value, walk
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
 from .log import Resources
@@ -61,6 +61,9 @@ def _kernel(kernel: Kernel, binary: Compiled, problems: tuple[Problem, ...]) -> 
     kind = "persistent, one CTA an SM" if kernel.grid.persistent else "one CTA an item"
     axes = ", ".join(f"{a.index}: {a.blocks}" for a in kernel.grid.axes)
     yield f"  grid      {kind}; items: {axes}"
+    added = dict.fromkeys(t for r in kernel.roles for s in walk(r.steps) if (t := _added(kernel, s)))
+    if added:
+        yield f"  not deterministic: CTAs add to {', '.join(added)} in no order"
     yield f"  threads   {kernel.threads}"
     for r in binary.kernels:
         spilled = f"{r.spill_stores} + {r.spill_loads} spilled"
@@ -72,6 +75,13 @@ def _kernel(kernel: Kernel, binary: Compiled, problems: tuple[Problem, ...]) -> 
         yield from _role(kernel, role)
     yield from _barriers(kernel)
     yield from _loops(kernel)
+
+
+def _added(kernel: Kernel, s: Step) -> str:
+    """The tensor that a step adds to; empty if it doesn't."""
+    if isinstance(s, TmaStore) and s.add:
+        return kernel.map(s.map).tensor
+    return s.tensor if isinstance(s, StoreGlobal) and s.add else ""
 
 
 def _shared(kernel: Kernel) -> Iterator[str]:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
+from typing import Any
+
+from . import cuda
+from .remembered import Remembered
+
+STREAMS = 1024  # whose objects are kept
 
 
 def current_stream(framework: str, device: int) -> int:
@@ -24,3 +30,11 @@ def torch_stream() -> Callable[[int], int]:
     torch = sys.modules["torch"]
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return quick or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+
+
+def stream_of(handle: int) -> Any:
+    """The driver's object for the handle of a stream: a launch takes it faster than a number."""
+    return cuda.driver().CUstream(handle)
+
+
+HANDLES = Remembered(stream_of, STREAMS)

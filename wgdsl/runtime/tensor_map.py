@@ -6,10 +6,9 @@ do is found before the driver is asked, and said with the argument's name, the a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from ctypes import string_at
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import BaseRule, InnerStride, MapRefused, StrideRule
@@ -31,8 +30,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(NamedTuple):
     """What the driver is told. Extents and box in elements, strides in bytes (of all dimensions but the first)."""
 
     dtype: str
@@ -54,49 +52,50 @@ def map_problem(m: TensorMap, view: ArrayView) -> ArrayRule | None:
         return InnerStride(name=m.tensor, axis=inner, stride=view.strides[inner])
     if view.pointer % TMA.global_alignment:
         return BaseRule(name=m.tensor, off=view.pointer % TMA.global_alignment, multiple=TMA.global_alignment)
-    for axis in sorted({d.axis for d in m.dims[1:]} - {inner}):
-        nbytes = view.strides[axis] * size
-        if view.shape[axis] > 1 and (nbytes % TMA.stride_multiple or not 0 <= nbytes < TMA.stride):
-            return StrideRule(name=m.tensor, axis=axis, nbytes=nbytes)
-    return None
+    steps = [(d.axis, view.strides[d.axis] * size) for d in m.dims[1:] if d.axis != inner and view.shape[d.axis] > 1]
+    wrong = [(axis, n) for axis, n in steps if n % TMA.stride_multiple or not 0 <= n < TMA.stride]
+    return StrideRule(name=m.tensor, axis=min(wrong)[0], nbytes=min(wrong)[1]) if wrong else None
 
 
-def geometry(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Geometry:
-    """Extents and strides of the map. The stride of an extent of 1 is never used, and replaced by one that is legal."""
+def geometry(m: TensorMap, view: ArrayView, extents: tuple[int, ...]) -> Geometry:
+    """Extents (of the map's dimensions) and strides. The stride of an extent of 1 is never used, and replaced by one that is
+    legal."""
     size = m.dtype.nbytes
-    extents = tuple(d.extent.evaluate(dims) for d in m.dims)
     row = _up(extents[0] * size)
-    strides = tuple(
+    strides = [
         view.strides[d.axis] * d.factor * size if extent > 1 and view.shape[d.axis] > 1 else row
         for d, extent in zip(m.dims[1:], extents[1:], strict=True)
-    )
-    return Geometry(m.dtype.name, extents, strides, m.box, m.swizzle)
+    ]
+    return Geometry(m.dtype.name, extents, tuple(strides), m.box, m.swizzle)
 
 
 class Encoder:
     """Makes the descriptors of one geometry, wherever the array lies."""
 
     def __init__(self, g: Geometry):
-        d = driver()
-        kinds, swizzles = d.CUtensorMapDataType, d.CUtensorMapSwizzle
-        swizzle = f"CU_TENSOR_MAP_SWIZZLE_{g.swizzle}B" if g.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
-        self.geometry = g
-        self._before = (getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[g.dtype]}"), len(g.extents))
-        self._after = (
-            [d.cuuint64_t(n) for n in g.extents],
-            [d.cuuint64_t(n) for n in g.strides],
-            [d.cuuint32_t(n) for n in g.box],
-            [d.cuuint32_t(1)] * len(g.box),
-            d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            getattr(swizzles, swizzle),
-            d.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-            d.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        )
+        self.geometry, number = g, driver().cuuint64_t
+        kind, after = _fixed(g.dtype, g.box, g.swizzle)
+        self._before, self._after = (kind, len(g.extents)), ([*map(number, g.extents)], [*map(number, g.strides)], *after)
 
-    def encode(self, pointer: int) -> Any:
-        """The driver's descriptor; it owns its bytes. Raises CudaError."""
-        result = driver().cuTensorMapEncodeTiled(*self._before, pointer, *self._after)
-        return checked(result, "cuTensorMapEncodeTiled")
+    def encode(self, pointer: int) -> bytes:
+        """The driver's descriptor. Raises CudaError."""
+        made = checked(driver().cuTensorMapEncodeTiled(*self._before, pointer, *self._after), "cuTensorMapEncodeTiled")
+        return string_at(made.getPtr(), TMA.map_bytes)
+
+
+@lru_cache(maxsize=256)
+def _fixed(dtype: str, box: tuple[int, ...], swizzle: int) -> tuple[Any, tuple[Any, ...]]:
+    """The driver's words for what one map has in all calls: its type, and what comes after extents and strides."""
+    d = driver()
+    name = f"CU_TENSOR_MAP_SWIZZLE_{swizzle}B" if swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
+    return getattr(d.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[dtype]}"), (
+        [d.cuuint32_t(n) for n in box],
+        [d.cuuint32_t(1)] * len(box),
+        d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(d.CUtensorMapSwizzle, name),
+        d.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        d.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
 
 
 @lru_cache(maxsize=512)
@@ -106,13 +105,14 @@ def encoder(g: Geometry) -> Encoder:
 
 
 @lru_cache(maxsize=4096)
-def encoded(e: Encoder, pointer: int) -> Any:
+def encoded(e: Encoder, pointer: int) -> bytes:
     """The descriptor at an address, made once."""
     return e.encode(pointer)
 
 
 def forget() -> None:
     """Drop every descriptor made so far."""
+    _fixed.cache_clear()
     encoder.cache_clear()
     encoded.cache_clear()
 
@@ -123,7 +123,7 @@ def placeholder(m: TensorMap) -> Encoder:
     return encoder(Geometry(m.dtype.name, (1,) * (rest + 1), (_up(m.dtype.nbytes),) * rest, m.box, m.swizzle))
 
 
-def encoder_of(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Encoder:
+def encoder_of(m: TensorMap, view: ArrayView, extents: tuple[int, ...]) -> Encoder:
     """The encoder for an array that has elements. Of its address only the place within 16 bytes counts.
 
     Raises WgError (WG0607 to WG0609) with the argument's name.
@@ -131,7 +131,7 @@ def encoder_of(m: TensorMap, view: ArrayView, dims: Mapping[str, int]) -> Encode
     problem = map_problem(m, view)
     if problem is not None:
         raise WgError(problem)
-    return encoder(geometry(m, view, dims))
+    return encoder(geometry(m, view, extents))
 
 
 def refused(m: TensorMap, view: ArrayView, g: Geometry, e: CudaError) -> WgError:

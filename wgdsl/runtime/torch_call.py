@@ -11,55 +11,21 @@ A call like one of the last few is found by torch's own check (`torch_guard`), o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache
 from itertools import count
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..program.graph import Output
-from .allocate import torch_empty
-from .bind import Bound, shape_of
 from .call import Interface
-from .plan import Plan
-from .streams import torch_stream
-from .torch_guard import Check, check_of
+from .torch_guard import check_of
 
 PLANS = 128  # layouts that each form of call remembers by a key
 RECENT, OFTEN = 4, 64  # those that have a check, and how many calls by the key give a layout one again
-NUMBERS = frozenset((int, float, bool))
-ARRAYS = "array", "real"  # kinds, see `Interface.kind`
+NUMBERS = frozenset((int, float, bool, type(None)))  # None: the default
+ALONE = object()  # in the key of a form: `out` is the only output itself
 
 Pointers = tuple[int, ...]  # the addresses of the tensors in the order in which they are passed
-
-
-class Recent(NamedTuple):
-    """One of the last layouts: torch's check of its tensors, and the numbers beside them."""
-
-    check: Check
-    numbers: tuple[Any, ...]
-    ready: Ready
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A call whose layout is known. `fresh` makes the outputs that aren't given, `results` sorts all of them."""
-
-    plan: Plan
-    fresh: tuple[Callable[[], Any], ...]
-    results: Callable[[Any, list[Any]], Any]
-    stream: Callable[[int], int]
-    device: int
-
-    def run(self, pointers: Pointers, out: Any) -> Any:
-        """Launch for tensors at these addresses; what the call returns."""
-        if not self.fresh:
-            self.plan.run(pointers, self.stream(self.device))
-            return self.results(out, [])
-        made = [make() for make in self.fresh]
-        self.plan.run((*pointers, *[t.data_ptr() for t in made]), self.stream(self.device))
-        return self.results(out, made)
+Ready = Callable[[Pointers, Any], Any]  # addresses, `out` -> what the call returns: a launch for a layout that is known
 
 
 class Cell:
@@ -77,32 +43,19 @@ NOTHING: Found = (None, (), None)
 class Form:
     """The calls that are written alike: so many arguments by position, these by name, these outputs given.
 
-    names, kinds: of all values, outputs included (`Interface.kind`).
+    names, kinds: of all values, outputs included (`Interface.kind`).  find: the values of a call to what an earlier call like
+    it came to and where this one's tensors lie; else to the place for what this one comes to, if it may be remembered.
     """
 
     def __init__(self, names: Sequence[str], kinds: Sequence[str]):
         self.arrays = tuple(n for n, kind in zip(names, kinds, strict=True) if kind != "number")
         self.cells: Callable[[Hashable], Cell] = lru_cache(maxsize=PLANS)(lambda key: Cell())
-        self._places = [k for k, kind in enumerate(kinds) if kind != "number"]
-        self._mixed = len(self._places) < len(kinds)
-        self._recent: tuple[Recent, ...] = ()
-        self._key, self._numbers, self._pointers = _key(kinds), _numbers(kinds), _pointers(kinds)
+        self._recent: dict[str, Any] = {"recent": ()}
+        self._key = _key(kinds)
+        self.find: Callable[..., Found] = _finder(kinds, self._by_key, self._recent)
 
-    def find(self, values: Sequence[Any]) -> Found:
-        """What an earlier call like this came to and where this one's tensors lie; else the place for what this one comes to,
-        if it may be remembered."""
-        try:
-            pointers = self._pointers(*values)
-            if pointers is None:
-                return NOTHING
-            tensors = [values[k] for k in self._places] if self._mixed else values
-            numbers = self._numbers(*values) if self._mixed else ()
-            for check, beside, ready in self._recent:
-                if numbers == beside and check(*tensors):
-                    return ready, pointers, None
-            key = self._key(*values)
-        except (AttributeError, RuntimeError):  # no tensor, or one without memory of its own: sparse, under vmap or grad
-            return NOTHING
+    def _by_key(self, values: Sequence[Any], tensors: Sequence[Any], numbers: tuple[Any, ...], pointers: Pointers) -> Found:
+        key = self._key(*values)
         if key is None:
             return NOTHING
         cell = self.cells(key)
@@ -114,11 +67,17 @@ class Form:
         """Give a layout that comes again a check. torch's doesn't ask for the grad mode, in which gradients may be refused."""
         check = None if any(t.requires_grad for t in tensors) else check_of(tensors)
         if check is not None:
-            self._recent = (Recent(check, numbers, ready), *self._recent[: RECENT - 1])
+            self._recent["recent"] = ((check, numbers, ready), *self._recent["recent"][: RECENT - 1])
 
 
-def form_of(interface: Interface, positions: int, named: tuple[str, ...], outputs: tuple[str, ...]) -> Form | None:
-    """The form of a call, for which torch has to be there; None for one that can't be right."""
+def form_of(interface: Interface, key: tuple[Any, ...]) -> Form | None:
+    """The form of a call, for which torch has to be there; None for one that can't be right.
+
+    key: how many arguments have no name, the names of the others, then nothing, or `ALONE`, or None and the outputs given.
+    """
+    if "torch" not in sys.modules:
+        raise ModuleNotFoundError("torch")
+    (positions, *named), outputs = _cut(key, interface.outputs)
     names = (*interface.positions[:positions], *named)
     known = {*interface.inputs, *interface.scalars, *interface.dims}
     if len({*names}) != positions + len(named) or not known.issuperset(names) or not {*names}.issuperset(interface.inputs):
@@ -126,33 +85,54 @@ def form_of(interface: Interface, positions: int, named: tuple[str, ...], output
     if not {*interface.outputs}.issuperset(outputs):
         return None
     every = (*names, *outputs)
-    return Form(every, [*map(interface.kind, every)])
+    return Form(every, ["array" if name in interface.nodes else "number" for name in every])
 
 
-def _function(kinds: Sequence[str], body: str, **scope: Any) -> Callable[..., Any]:
-    """A function of the values a0, a1, ... of a call. Its text is written out for them: a loop would take twice as long."""
-    return eval(f"lambda {', '.join(f'a{k}' for k in range(len(kinds)))}: {body}", scope)
+def _cut(key: tuple[Any, ...], outputs: tuple[str, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The key of a form without its outputs, and those."""
+    if key[-1] is ALONE:
+        return key[:-1], outputs if len(outputs) == 1 else (ALONE,)
+    if None in key:
+        return key[: key.index(None)], key[key.index(None) + 1 :]
+    return key, ()
 
 
-def _of(kinds: Sequence[str], text: str, *wanted: str) -> list[str]:
-    """The text for each value of the wanted kinds, whose name stands in place of `@`."""
-    return [text.replace("@", f"a{k}") for k, kind in enumerate(kinds) if kind in wanted]
+def _finder(kinds: Sequence[str], by_key: Callable[..., Found], scope: dict[str, Any]) -> Callable[..., Found]:
+    """`Form.find`. `scope["recent"]` has the last layouts: torch's check of the tensors, the numbers beside them, and what such
+    calls come to. Nothing nested may come before torch's check, which doesn't survive it."""
+    values, tensors = _values(kinds), _of(kinds, "@", "array")
+    numbers = _tuple(_of(kinds, "None if @ is None else (type(@), @ or repr(@)) if type(@) in numbers else numbers", "number"))
+    beside = "beside == mine and " if "number" in kinds else ""
+    text = f"""
+def find({", ".join(values)}):
+    try:
+        if {" or ".join(_of(kinds, "@.is_nested", "array")) or False}:
+            return NOTHING
+        pointers, mine = {_tuple(_of(kinds, "@.data_ptr()", "array"))}, {numbers}
+        for check, beside, ready in recent:
+            if {beside}check({", ".join(tensors)}):
+                return ready, pointers, None
+        return by_key({_tuple(values)}, {_tuple(tensors)}, mine, pointers)
+    except (AttributeError, RuntimeError):  # no tensor, or one without memory of its own: sparse, under vmap or grad
+        return NOTHING
+"""
+    scope |= {"NOTHING": NOTHING, "numbers": NUMBERS, "by_key": by_key}
+    exec(text, scope)
+    return scope["find"]
+
+
+def _values(kinds: Sequence[str]) -> list[str]:
+    """Names for the values of a call. The text of a function is written out for them: a loop would take twice as long."""
+    return [f"a{k}" for k in range(len(kinds))]
+
+
+def _of(kinds: Sequence[str], text: str, wanted: str) -> list[str]:
+    """The text for each value of a kind, whose name stands in place of `@`."""
+    return [text.replace("@", name) for name, kind in zip(_values(kinds), kinds, strict=True) if kind == wanted]
 
 
 def _tuple(parts: Sequence[str]) -> str:
     return f"({', '.join(parts)},)" if parts else "()"
-
-
-def _pointers(kinds: Sequence[str]) -> Callable[..., Pointers | None]:
-    """Where the tensors lie; None if one is nested, which torch's check doesn't survive."""
-    nested = " or ".join(_of(kinds, "@.is_nested", *ARRAYS))
-    return _function(kinds, f"None if {nested} else {_tuple(_of(kinds, '@.data_ptr()', *ARRAYS))}")
-
-
-def _numbers(kinds: Sequence[str]) -> Callable[..., tuple[Any, ...]]:
-    """The type and value of each number. 0.0 and -0.0 are equal, but not the same argument."""
-    one = "type(@), (@ or repr(@)) if type(@) in numbers else None"
-    return _function(kinds, _tuple(_of(kinds, one, "number")), numbers=NUMBERS)
 
 
 def _key(kinds: Sequence[str]) -> Callable[..., Hashable]:
@@ -161,14 +141,13 @@ def _key(kinds: Sequence[str]) -> Callable[..., Hashable]:
 
     A dense tensor needs no strides in the key: its shape says them, but for axes of one element, where they don't matter.
     """
-    refused = _of(kinds, "type(@) not in tensors", *ARRAYS) + _of(kinds, "type(@) not in numbers", "number")
-    refused += _of(kinds, "@.is_neg()", "real")  # a part of complex numbers whose sign is still to be applied
-    refused.append(f"grad() and ({' or '.join(_of(kinds, '@.requires_grad', *ARRAYS))})")
-    parts = _of(kinds, "@.shape, @.is_contiguous() or @.stride(), @.dtype, @.get_device()", *ARRAYS)
+    refused = _of(kinds, "type(@) not in tensors", "array") + _of(kinds, "type(@) not in numbers", "number")
+    refused += _of(kinds, "@.is_neg()", "array")  # the sign is still to be applied
+    refused.append(f"grad() and ({' or '.join(_of(kinds, '@.requires_grad', 'array')) or False})")
+    parts = _of(kinds, "@.shape, @.is_contiguous() or @.stride(), @.dtype, @.device", "array")
     parts += _of(kinds, "type(@), @ or repr(@)", "number")
-    grad = sys.modules["torch"].is_grad_enabled
-    body = f"None if {' or '.join(refused)} else {_tuple(parts)}"
-    return _function(kinds, body, tensors=plain(), numbers=NUMBERS, grad=grad)
+    scope = {"tensors": plain(), "numbers": NUMBERS, "grad": sys.modules["torch"].is_grad_enabled}
+    return eval(f"lambda {', '.join(_values(kinds))}: None if {' or '.join(refused)} else {_tuple(parts)}", scope)
 
 
 @cache
@@ -176,34 +155,3 @@ def plain() -> frozenset[type]:
     """The types of torch's own tensors; subclasses may mean anything."""
     torch = sys.modules["torch"]
     return frozenset((torch.Tensor, torch.nn.Parameter))
-
-
-def ready_of(interface: Interface, plan: Plan, bound: Bound, given: Any, device: int) -> Ready:
-    """A call of this plan's layout, for the next time. `given`: the `out` of the call."""
-    mine = {*given} if isinstance(given, Mapping) else {*interface.outputs} if given is not None else set()
-    missing = [node for node in interface.graph.outputs if node.tensor not in mine]
-    fresh = tuple(_maker(node, bound, device) for node in missing)
-    return Ready(plan, fresh, _sorter(interface, given, [n.tensor for n in missing]), torch_stream(), device)
-
-
-def _maker(node: Output, bound: Bound, device: int) -> Callable[[], Any]:
-    return torch_empty(device, shape_of(node, bound), node.dtype)
-
-
-def _sorter(interface: Interface, given: Any, missing: list[str]) -> Callable[[Any, list[Any]], Any]:
-    """(`out`, outputs made) -> what the call returns."""
-    if given is not None and not isinstance(given, Mapping):
-        return lambda out, made: out
-    if len(interface.outputs) == 1:
-        only = interface.outputs[0]
-        return (lambda out, made: made[0]) if missing else (lambda out, made: out[only])
-    results, pick = interface.results._make, itemgetter(*interface.outputs)
-    if not missing:
-        return lambda out, made: results(pick(out))
-    if len(missing) == len(interface.outputs):
-        return lambda out, made: results(made)
-
-    def mixed(out: Any, made: list[Any]) -> Any:
-        return results(pick({**out, **dict(zip(missing, made, strict=True))}))
-
-    return mixed

@@ -1,6 +1,6 @@
 """barriers: named barriers, dealt to the roles of a plan before any of them is lowered.
 
-In: a plan.  Out: `Ids`, which numbers the barriers of `in turn` blocks, of each warpgroup and of whole roles.
+In: a plan.  Out: `Ids`, which numbers the barriers of `in turn` blocks and of each warpgroup.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..foundation.source import Span
-from ..program.poly import Poly
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
 from .plan import Plan, steps_of
@@ -30,17 +29,13 @@ class Turn:
 @dataclass(frozen=True)
 class Ids:
     """Named barrier numbers. 0 is the CTA's; then one per warpgroup for each `in turn` block, then one per warpgroup for
-    its own threads (`local`: role -> first), then one for all threads of a role (`role`)."""
+    its own threads (`local`: role -> first)."""
 
     turns: tuple[Turn, ...]
     local: dict[str, int]
-    role: dict[str, int]
 
     def first(self, role: str, block: int) -> int:
         return next(t.first for t in self.turns if t.role == role and t.block == block)
-
-    def whole(self, role: str) -> Poly:
-        return Poly.of(self.role[role])
 
 
 def deal_ids(plan: Plan) -> Ids:
@@ -56,4 +51,4 @@ def deal_ids(plan: Plan) -> Ids:
         if any(isinstance(s, ast.FinishStep) for s in steps_of(role.steps)):
             local[role.name] = at
             at += role.count
-    return Ids(tuple(turns), local, {name: at + k for k, name in enumerate(local)})
+    return Ids(tuple(turns), local)

@@ -6,7 +6,7 @@ which `sync` puts before the product that would read such elements, and their st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..foundation.source import Span
@@ -32,21 +32,15 @@ class Clear:
     stop: Poly
     cond: Expr
 
-    def branch(
-        self, part: Poly, slot: Slot, barrier: Poly, count: int, span: Span | None, wait: tuple[Step, ...] = ()
-    ) -> If:
-        """The steps where they are needed, behind the `wait` for the tile."""
-        body = (*wait, *self.steps(part, slot, barrier, count, span))
-        return If(cond=self.cond, then=body, note="no row sees these: a NaN in them must not count", span=span)
+    def branch(self, part: Poly, slot: Slot, barrier: Poly, span: Span | None, wait: tuple[Step, ...]) -> If:
+        """The steps where they are needed, behind the `wait` for the tile.
 
-    def steps(self, part: Poly, slot: Slot, barrier: Poly, count: int, span: Span | None) -> tuple[Step, ...]:
-        """One of the role's `count` warpgroups writes, all wait."""
+        Each warpgroup clears for itself, since all write the same zeros: none has to wait for another.
+        """
         rows = ClearRows(buffer=self.home, part=part, slot=slot, start=self.start, stop=self.stop, span=span)
-        writes = (rows, FenceAsync(span=span))
-        met = BarSync(id=barrier, threads=WARPGROUP * count, note="cleared", span=span)
-        if count == 1:
-            return (*writes, met)
-        return If(cond=Affine(poly=-Poly.of("wg")), then=writes, span=span), met
+        met = BarSync(id=barrier, threads=WARPGROUP, note="cleared", span=span)
+        body = (*wait, rows, FenceAsync(span=span), met)
+        return If(cond=self.cond, then=body, note="no row sees these: a NaN in them must not count", span=span)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +70,6 @@ class Clears:
             for at_end, first, stop in self.outside():
                 if at_end == self.trip.descending:
                     yield from self.of(p, copy.high, self.trip.first, first, stop, self.trip.first)
-
-    def in_skipped(self, products: Mapping[str, Product], position: Poly) -> Iterator[Clear]:
-        """At a position that the warpgroup passes over: the others clear its tile, and all meet there."""
-        for p in products.values():
-            if self.plan.streamed.state(p.node.name) is None:
-                continue
-            for at_end, first, stop in self.outside():
-                edge = Poly.of(0) if at_end == self.trip.descending else self.trip.n - 1
-                yield from self.of(p, 0, position, first, stop, position - edge)
 
     def outside(self) -> list[tuple[bool, Poly, Poly]]:
         """(at the axis' end, first, last + 1) of the elements that no row of the CTA sees in the outermost tiles."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import NotYetSupported, StillInFlight, UnknownName
-from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
+from ..diagnostics.schedule import NotFilled, NotYetSupported, StillInFlight, UnknownName
+from ..program.expr import Affine, Expr, Load, Reg, Scalar, conjunction, loads, rewrite
 from ..program.graph import Output
 from ..program.poly import Poly
-from ..program.rules import covers
+from ..program.streamed import State
 from ..roles.model import (
     Advance,
     Arrive,
@@ -28,6 +28,7 @@ from ..roles.model import (
     If,
     MapOp,
     Op,
+    Ring,
     Slot,
     Step,
     StoreGlobal,
@@ -38,8 +39,12 @@ from ..roles.model import (
 )
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
+from .combine import Combined, combined, final_value
+from .items import opened
 from .joined import JoinedSync
 from .place import WARPS, Placed, name_of
+from .plan import steps_of
+from .sync import SECOND
 
 
 class MathSync(JoinedSync):
@@ -49,6 +54,8 @@ class MathSync(JoinedSync):
         super().__init__(*args)
         self.completed: set[str] = set()  # states whose lanes have been combined
         self.stored: set[str] = set()  # outputs
+        self.finished = False  # the walk stands behind a `finish`
+        self.combined = combined(self.plan)
 
     def finish(self, s: ast.FinishStep) -> None:
         if not self.products:
@@ -60,6 +67,7 @@ class MathSync(JoinedSync):
             raise WgError(StillInFlight(span=s.span, product=g.product, touched=g.value, issued=g.span, where=where))
         outputs = [self.output(t) for t in s.targets if name_of(t) not in self.plan.graph.absent]
         staged = self.staged(s, outputs)
+        self.finished = True
         states = {x.tensor for o in outputs for x in loads(o.value)}
         ops: list[Op] = [c for n in self.streamed.order if n in states and (c := self.complete(n)) is not None]
         self.completed |= states
@@ -91,7 +99,25 @@ class MathSync(JoinedSync):
             return None
         return CompleteOp(value=self.computer.state_value(state), op=state.node.op)
 
+    def sums(self, c: Combined, s: ast.FinishStep) -> None:
+        """Add the states of this part of the stream to those of the others."""
+        for state, to in c.sums:
+            if to.name in self.stored:
+                continue
+            self.stored.add(to.name)
+            rows, cols = self.axes_of(state.node.indices, state.name, s)
+            access = tuple(Poly.of(i) for i in state.node.indices)
+            value = Reg(name=self.held(state))
+            add = StoreGlobal(tensor=to.name, access=access, value=value, rows=rows, cols=cols, add=True, span=self.span)
+            self.emit(If(cond=Affine(poly=self.trip.n - 1), then=(add,), note=f"finish {c.output.tensor}"))
+
     def one(self, o: Output, staged: Placed | None, s: ast.FinishStep) -> None:
+        c = self.combined.get(o.tensor)
+        if c is not None and not c.direct:
+            if staged is not None:
+                cure = "drop `via`: sums go from registers to memory of f32, and a kernel of its own makes the output of them"
+                raise WgError(NotYetSupported(span=s.span, what=f"staging of `{o.tensor}`, which is combined,", cure=cure))
+            return self.sums(c, s)
         rows, cols = self.output_axes(o, s)
         value = self.final(o)
         text = f"finish {o.tensor}"
@@ -99,7 +125,8 @@ class MathSync(JoinedSync):
         if o.dtype.bits < 32 and rounding not in self.roundings:
             self.roundings.append(rounding)
         if staged is None:
-            self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, note=text))
+            add = c is not None
+            self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, add=add, note=text))
             self.stored.add(o.tensor)
             return
         if cols is None:
@@ -111,11 +138,14 @@ class MathSync(JoinedSync):
 
     def output_axes(self, o: Output, s: ast.FinishStep) -> tuple[Axis, Axis | None]:
         """Rows of the output's tile are those of the products; what else is wide are its columns."""
+        return self.axes_of(o.indices, o.tensor, s)
+
+    def axes_of(self, indices: tuple[str, ...], name: str, s: ast.FinishStep) -> tuple[Axis, Axis | None]:
         row = next(iter(self.products.values())).rows
-        wide = [i for i in o.indices if i == row or self.plan.size(i, o.tensor, s.span) > 1]
+        wide = [i for i in indices if i == row or self.plan.size(i, name, s.span) > 1]
         cols = [i for i in wide if i != row]
         if row not in wide or len(cols) > 1:
-            raise WgError(NotYetSupported(span=s.span, what=f"the tile of `{o.tensor}` over ({', '.join(wide)})"))
+            raise WgError(NotYetSupported(span=s.span, what=f"the tile of `{name}` over ({', '.join(wide)})"))
         return self.plan.axis_of(row), self.plan.axis_of(cols[0]) if cols else None
 
     def tile_of(self, o: Output, value: Expr, s: ast.FinishStep) -> str:
@@ -138,24 +168,13 @@ class MathSync(JoinedSync):
             if not isinstance(x, Load):
                 return None
             state = self.streamed.state(x.tensor)
-            if state is None:
-                return None
-            if state.is_contract:
-                return Reg(name=self.computer.home[x.tensor])
-            return Reg(name=self.computer.state_value(state))
+            return None if state is None else Reg(name=self.held(state))
 
-        value = rewrite(o.value, one)
-        domain = self.streamed.program.domain(o.name)
-        if domain == TRUE:
-            return value
-        if not covers(self.plan.graph, o):
-            raise WgError(NotYetSupported(span=o.span, what=f"a `where` that selects what of `{o.tensor}` is written"))
-        other = const(0.0) if o.otherwise is None else rewrite(o.otherwise, one)
-        return Select(cond=domain, then=value, other=other)
+        return rewrite(final_value(self.streamed, o), one)
 
-    @property
-    def local(self) -> Poly:
-        return Poly.of("wg") + self.ids.local[self.role.name]
+    def held(self, state: State) -> str:
+        """The registers of a state."""
+        return self.computer.home[state.name] if state.is_contract else self.computer.state_value(state)
 
     def group_sync(self, note: str) -> BarSync:
         return BarSync(id=self.local, threads=WARPGROUP, note=note)
@@ -166,10 +185,14 @@ class MathSync(JoinedSync):
         if p.home.over is not None:
             self.emit(self.group_sync(f"all warps have read {p.home.over}"))
         elif self.plan.persistent:
-            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)), self.group_sync(f"{p.buffer.name} is free"))
+            if p.home.name not in self.deferred():
+                self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
+            self.emit(self.group_sync(f"{p.buffer.name} is free"))
         self.stage(o, p, src, rows, cols)
-        if p.home.over is not None:
-            self.release_under(p)
+        if p.home.over is not None and p.home.name not in self.deferred():
+            self.release_under(p, 0)
+        elif p.home.over is not None and self.under(p).empty is not None:
+            self.emit(Advance(ring=self.under(p).name))
 
     def in_ring(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
         """Through slots of a ring, one for each warpgroup's part: each writes and stores its own, and frees all of them."""
@@ -194,12 +217,12 @@ class MathSync(JoinedSync):
 
     def stage(self, o: Output, p: Placed, src: str, rows: Axis, cols: Axis) -> None:
         """Registers to the staging buffer, and from there to global memory."""
-        b = p.buffer
+        b, add = p.buffer, o.tensor in self.combined
         part = Poly.of("wg") if b.parts > 1 else Poly.of(0)
         slot = Slot(ring=b.ring)
         self.emit(StoreShared(buffer=b.name, part=part, slot=slot, src=src))
         copies = [
-            TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, span=self.span)
+            TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, add=add, span=self.span)
             for panel, coords in p.copies(rows.origin, cols.origin)
         ]
         bulk: tuple[Step, ...] = (
@@ -211,28 +234,77 @@ class MathSync(JoinedSync):
             self.emit(*bulk)
         else:
             copy = CopyOut(
-                buffer=b.name, part=part, slot=slot, tensor=o.tensor, access=o.access, rows=rows, cols=cols, span=self.span
+                buffer=b.name,
+                part=part,
+                slot=slot,
+                tensor=o.tensor,
+                access=o.access,
+                rows=rows,
+                cols=cols,
+                add=add,
+                span=self.span,
             )
             plain = (self.group_sync("written"), copy, self.group_sync("copied"))
             other = tuple(replace(x, span=self.span) for x in plain)
             note = "a row pitch that suits the tensor map"
             self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))
 
-    def release_under(self, p: Placed) -> None:
-        """The store has read its buffer: the one underneath may be filled again."""
-        ring = self.placement.ring_of[p.home.over or ""]
-        empty = self.placement.rings[ring].empty
-        if empty is None:
+    def under(self, p: Placed) -> Ring:
+        """The ring of the buffer that a staging buffer lies over."""
+        return self.placement.rings[self.placement.ring_of[p.home.over or ""]]
+
+    def release_under(self, p: Placed, lag: int) -> None:
+        """The store has read its buffer: the one underneath may be filled again. `lag` 1: it was the item before."""
+        ring = self.under(p)
+        if ring.empty is None:
             return
-        arrive = Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring), by="thread", span=self.span)
-        self.emit(Elect(body=(WaitStore(pending=0, span=self.span), arrive)), Advance(ring=ring))
+        slot = Slot(ring=ring.name, lag=lag)
+        arrive = Arrive(barrier=ring.empty, part=self.barrier_part(ring.name), slot=slot, by="thread", span=self.span)
+        self.emit(Elect(body=(WaitStore(pending=0, span=self.span), arrive)))
+        if not lag:
+            self.emit(Advance(ring=ring.name))
+
+    def deferred(self) -> frozenset[str]:
+        """Staging buffers whose store an `await` in the next item waits for."""
+        steps = list(steps_of(self.role.steps))
+        behind = max(k for k, s in enumerate(steps) if isinstance(s, ast.FinishStep))
+        awaits = (s for s in steps[:behind] if isinstance(s, ast.AwaitStep))
+        return frozenset(name_of(s.target) for s in awaits if self.is_staging(name_of(s.target)) and self.plan.persistent)
+
+    def await_store(self, s: ast.AwaitStep, name: str) -> None:
+        """The latest store has read its buffer; what lies underneath is released. Behind `finish` that is this item's store,
+        which waits there by itself; before it the store of the item before, if there was one."""
+        p = self.placement.placed[name]
+        if p.staged_parts:
+            cure = "remove this step: the slots are released where the result is stored"
+            raise WgError(
+                NotFilled(span=s.span, name=name, why="lies in slots of a ring, which can't be held longer", cure=cure)
+            )
+        if self.finished or not self.plan.persistent:
+            if p.home.over is None and self.finished:
+                self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
+            return
+        if p.home.over is not None and self.under(p).stages < 2:
+            under = self.plan.homes[p.home.over]
+            cure = f"`smem {under.name} = ... ring 2`, or remove this step"
+            why = f"keeps `{under.name}` from being filled until the next item has begun, which needs it"
+            raise WgError(NotFilled(span=s.span, name=name, why=why, cure=cure))
+        self.counted = True
+        outer, self.out = self.out, []
+        if p.home.over is not None:
+            self.release_under(p, 1)
+        else:
+            self.emit(Elect(body=(WaitStore(pending=0, span=self.span),)))
+        body, self.out = tuple(self.out), outer
+        self.emit(If(cond=SECOND, then=body, note=f"the item before has stored {p.home.tensor}"))
 
     def loop_ended(self) -> None:
         """Release what was filled once an item and has no staging over it, before results are finished: where they are staged
         in a ring, its slots are lent only after the next item's first fill of this."""
         if self.state.flight:
             return  # `finish` refuses that
-        over = {self.placement.ring_of[p.home.over] for p in self.placement.placed.values() if p.home.over and not p.staged_parts}
+        placed = self.placement.placed.values()
+        over = {self.placement.ring_of[p.home.over] for p in placed if p.home.over and not p.staged_parts}
         once: dict[str, None] = {}
         for p in self.products.values():
             for home in (p.a, p.b):
@@ -244,7 +316,7 @@ class MathSync(JoinedSync):
                 self.emit(Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring)), Advance(ring=ring))
 
     def leave(self) -> None:
-        finishes = [s for s in self.role.steps if isinstance(s, ast.FinishStep) and s.via]
+        finishes = [s for s in opened(self.role.steps) if isinstance(s, ast.FinishStep) and s.via]
         if finishes:
             self.span = finishes[-1].span
             self.emit(Elect(body=(WaitStore(pending=0, span=self.span),), note="the last store has read its buffer"))

@@ -36,7 +36,7 @@ class State:
     done: dict[tuple[str, int | None], int] = field(default_factory=dict)  # reads completed, by (ring, tile)
     reference: dict[str, int] = field(default_factory=dict)  # accumulator -> tile whose state it is scaled to
     computed: dict[str, int] = field(default_factory=dict)  # node -> tile
-    packed: dict[str, int] = field(default_factory=dict)
+    packed: dict[str, tuple[int, ...]] = field(default_factory=dict)  # operand -> tiles in its sets of registers
     scaled_to: int | None = None  # tile of the last compute that moved the states
 
     def shift(self) -> State:
@@ -52,7 +52,7 @@ class State:
             done={(r, back(t)): k for (r, t), k in self.done.items()},
             reference={a: t - 1 for a, t in self.reference.items()},
             computed={a: t - 1 for a, t in self.computed.items()},
-            packed={a: t - 1 for a, t in self.packed.items()},
+            packed={a: tuple(t - 1 for t in tiles) for a, tiles in self.packed.items()},
             scaled_to=back(self.scaled_to),
         )
 

@@ -12,10 +12,28 @@ from ..syntax import ast
 from .flight import State, tile_text
 from .pipeline import Copy, Expansion
 from .place import Placement, name_of
-from .plan import Plan
+from .plan import Plan, RolePlan, steps_of
 
 
-def check_joined(plan: Plan, placement: Placement, expansion: Expansion) -> None:
+def check_role(plan: Plan, role: RolePlan) -> None:
+    """What of a role's list the walk over two items doesn't know yet. Raises WgError."""
+    if role.by_item:
+        cure = "split an index, or drop `joined`"
+        raise WgError(NotYetSupported(span=role.span, what="`split tiles` in a grid whose items are joined", cure=cure))
+    for s in role.steps:
+        if isinstance(s, ast.TurnStep) and any(isinstance(x, ast.ForStep) for x in steps_of(s.body)):
+            cure = "put it into the loop, or drop `joined`"
+            raise WgError(NotYetSupported(span=s.span, what="a turn around the loop where items are joined", cure=cure))
+    for s in steps_of(role.steps):
+        if isinstance(s, ast.AwaitStep) and (home := plan.homes.get(name_of(s.target))) is not None and home.output:
+            cure = "remove this step: `finish` waits before it writes there"
+            raise WgError(NotYetSupported(span=s.span, what=f"`await {home.name}` where items are joined", cure=cure))
+        if isinstance(s, ast.PackStep) and plan.operand_sets.get(name := name_of(s.target), 1) > 1:
+            cure = f"drop `ring` of `regs {name}`, or `joined`"
+            raise WgError(NotYetSupported(span=s.span, what="an operand in several sets where items are joined", cure=cure))
+
+
+def check_loop(plan: Plan, placement: Placement, expansion: Expansion) -> None:
     """What the old item still uses is its own, whatever of the next one is under way by then. Raises WgError."""
     ahead = expansion.copies[0]
     _slots(plan)

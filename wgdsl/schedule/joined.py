@@ -40,8 +40,9 @@ from ..roles.model import (
 )
 from ..syntax import ast
 from .flight import State
-from .joinable import check_at_rest, check_joined
+from .joinable import check_at_rest, check_loop, check_role
 from .pipeline import Copy, Expansion, Item, expand, flatten
+from .plan import steps_of
 from .sync import RoleSync
 from .twins import Twins, twins_of
 
@@ -63,15 +64,18 @@ class JoinedSync(RoleSync):
     def item(self) -> tuple[Step, ...]:
         if not self.plan.joined:
             return super().item()
+        check_role(self.plan, self.role)
         before, loop, after = self.around_loop()
         expansion = None if loop is None else expand(loop, self.trip, self.masked)
         if loop is None or expansion is None or not expansion.guarded:
             return self.unjoined()
-        check_joined(self.plan, self.placement, expansion)
+        check_loop(self.plan, self.placement, expansion)
         self.out = []
         self.span = self.plan.schedule.span
         self.bind()
         self.emit(*self.dynamic_init())
+        inside = [s for s in steps_of(loop.body) if isinstance(s, ast.TurnStep)]
+        self.first_turn = self.turns.index(inside[0]) if inside else 0
         self.begin(before, loop, expansion)
         begun = deepcopy(self.state)
         for copy in expansion.copies[1:-1]:
@@ -155,8 +159,8 @@ class JoinedSync(RoleSync):
         scaled_to = {"prologue": None, "drain": self.state.scaled_to}
         for k, (item, copy) in enumerate(items):
             self.span = item.step.span
-            turn = item.turn if self.role.count > 1 else None
-            members = [m for m, (x, _) in enumerate(items) if turn is not None and x.turn == turn]
+            turn = self.first_turn + item.turn if item.turn is not None and self.role.count > 1 else None
+            members = [m for m, (x, _) in enumerate(items) if turn is not None and x.turn == item.turn]
             first, last = members[:1] == [k], members[-1:] == [k]
             for x, c in (items[m] for m in members if first):
                 self.part(c, partial(self.clear_before_turn, [x], c))

@@ -1,7 +1,7 @@
 """lazy: `rescale O when grown by 8`: a state that follows its maximum only where that has grown by much.
 
-In: the streamed graph and a role's steps.  Out: for each lazy state the growth, in log2, up to which it stays. What is scaled to
-it then stays too, so everything that is made of both is exact in the end; an output that shows the state itself isn't.
+In: the streamed graph and a role's steps.  Out: for each lazy state the growth, in log2, up to which it stays. What is scaled
+to it then stays too, so everything that is made of both is exact in the end; an output that shows the state itself isn't.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from ..program.expr import Affine, conjunction
 from ..program.poly import Poly
 from ..roles.model import Advance, Arrive, Expect, If, Slot, Step, Tma, Wait
 from ..syntax import ast
+from .items import opened
 from .joined import JoinedSync
 from .pipeline import Copy, ast_text
 from .place import Placed, name_of
 from .plan import steps_of
-
-SECOND = Affine(poly=Poly.of("item.ordinal") - 1)  # the CTA has had an item before
+from .sync import SECOND
 
 
 class LoadSync(JoinedSync):
@@ -73,8 +73,9 @@ class LoadSync(JoinedSync):
             self.emit(Advance(ring=ring))
 
     def after_loop(self) -> tuple[ast.Step, ...]:
-        loops = [k for k, s in enumerate(self.role.steps) if isinstance(s, ast.ForStep)]
-        return self.role.steps[loops[-1] + 1 :] if loops else ()
+        steps = tuple(opened(self.role.steps))
+        loops = [k for k, s in enumerate(steps) if isinstance(s, ast.ForStep)]
+        return steps[loops[-1] + 1 :] if loops else ()
 
     def by_parts(self, home: str) -> bool:
         """Whether parts of the home can be filled one by one: it is filled alone, once an item."""

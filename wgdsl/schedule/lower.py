@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import MissingLine, NeverComputed, NotYetSupported
-from ..foundation.dtypes import F32, I32, DType
 from ..foundation.source import Span
-from ..program.expr import TRUE, Expr, Scalar, loads, walk
-from ..program.graph import Input, Output
-from ..program.poly import ceildiv
+from ..program.expr import TRUE, Expr
 from ..program.streamed import Streamed
 from ..roles import model as roles
-from ..roles.model import Grid, GridAxis, Kernel, Param, Registers, Role, RoleProgram, Step, TensorArg
+from ..roles.model import Grid, GridAxis, Kernel, Registers, Role, RoleProgram, Step
 from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
+from . import arguments
 from .barriers import Ids, deal_ids
+from .combine import combined, finishing, sums_of, zeroing
 from .compute import display
 from .finish import MathSync
 from .load import LoadSync
@@ -49,12 +48,13 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     _all_done(streamed, synced, products=True)
     steps = [s.steps() for s in synced]
     _all_done(streamed, synced, products=False)
+    results = combined(plan)
     kernel = _kernel(plan, placement, trip, ids, synced, steps)
     return RoleProgram(
         program=streamed.program.name,
         schedule=schedule.name,
         target=schedule.target,
-        kernels=(kernel,),
+        kernels=(*zeroing(plan, results), kernel, *finishing(plan, results)),
         roundings=tuple(dict.fromkeys(r for s in synced for r in s.roundings)),
     )
 
@@ -96,7 +96,11 @@ def _kernel(
     graph = plan.graph
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
-    tensors = _tensors(plan, placement, every)
+    probed = [t for s in synced for t in s.probes.tensors.values()]
+    maps = [p.map for p in placement.placed.values()]
+    tensors = arguments.tensors(graph, every, maps, (*sums_of(combined(plan)), *probed))
+    flags = [p.home.tensor for p in placement.placed.values() if p.needs_fallback]
+    counters = [f"{plan.work.name}.next"] if plan.work is not None else []
     return Kernel(
         name=f"{graph.name}_{plan.schedule.name}",
         program=graph.name,
@@ -109,21 +113,16 @@ def _kernel(
         buffers=(*(p.buffer for p in placement.placed.values()), *((placement.work,) if placement.work else ())),
         barriers=tuple(placement.barriers.values()),
         values=tuple(v for s in synced for v in s.computer.values.values()),
-        maps=tuple(p.map for p in placement.placed.values()),
+        maps=tuple(maps),
         tensors=tensors,
-        params=_params(plan, placement, every),
+        params=arguments.params(graph, every, maps, tensors, flags, counters),
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
         named_barriers=(
             *((f"turns of {t.role}", t.first, t.count) for t in ids.turns),
             *((f"warpgroups of {r}", first, _count(plan, r)) for r, first in ids.local.items()),
-            *((f"all of {r}", at, 1) for r, at in ids.role.items() if _uses_barrier(every, at)),
         ),
     )
-
-
-def _uses_barrier(every: list[Step], number: int) -> bool:
-    return any(isinstance(s, roles.BarSync) and s.id.constant == number for s in every)
 
 
 def _count(plan: Plan, role: str) -> int:
@@ -135,7 +134,7 @@ def _grid(plan: Plan, trip: Trip, placement: Placement) -> Grid:
     axes = []
     for i in plan.grid:
         tile = plan.tiles.get(i, 1)
-        axes.append(GridAxis(index=i, tile=tile, blocks=ceildiv(plan.graph.extents[i], tile)))
+        axes.append(GridAxis(index=i, tile=tile, blocks=plan.blocks(i)))
     dynamic = plan.work is not None
     return Grid(axes=tuple(axes), persistent=plan.persistent, dynamic=dynamic, order=make_order(plan, line, trip, placement))
 
@@ -154,51 +153,3 @@ def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
         steps=body,
         span=r.span,
     )
-
-
-def _exprs(step: Step) -> list[Expr]:
-    if isinstance(step, roles.Compute):
-        return [e for op in step.ops for e in op.exprs]
-    return [step.value] if isinstance(step, roles.StoreGlobal) else []
-
-
-def _direct(every: list[Step]) -> dict[str, None]:
-    """Tensors that threads address themselves."""
-    out: dict[str, None] = {}
-    for s in every:
-        if isinstance(s, roles.StoreGlobal | roles.CopyOut):
-            out[s.tensor] = None
-        for e in _exprs(s):
-            for x in loads(e):
-                out[x.tensor] = None
-    return out
-
-
-def _tensors(plan: Plan, placement: Placement, every: list[Step]) -> tuple[TensorArg, ...]:
-    used = {p.home.tensor for p in placement.placed.values()} | set(_direct(every))
-    out = []
-    for n in plan.graph.nodes:
-        if isinstance(n, Input) and n.name in used:
-            out.append(TensorArg(name=n.name, dtype=n.dtype, shape=n.shape, written=False))
-        if isinstance(n, Output) and n.tensor in used:
-            out.append(TensorArg(name=n.tensor, dtype=n.dtype, shape=n.shape, written=True))
-    return tuple(out)
-
-
-def _params(plan: Plan, placement: Placement, every: list[Step]) -> tuple[Param, ...]:
-    """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, flags."""
-    dtypes: dict[str, DType] = {n.name: n.dtype for n in plan.graph.inputs} | {o.tensor: o.dtype for o in plan.graph.outputs}
-    ranks = {n.name: len(n.shape) for n in plan.graph.inputs} | {o.tensor: len(o.shape) for o in plan.graph.outputs}
-    out = [Param(kind="map", name=p.map.name, tensor=p.home.tensor) for p in placement.placed.values()]
-    for t in _direct(every):
-        out.append(Param(kind="pointer", name=t, tensor=t, dtype=dtypes[t]))
-        out += [Param(kind="stride", name=f"{t}.stride{a}", tensor=t, axis=a) for a in range(ranks[t])]
-    out += [Param(kind="dim", name=d, dtype=I32) for d in plan.graph.dims if d not in plan.graph.fixed]
-    scalars = {x.name for s in every for e in _exprs(s) for x in walk(e) if isinstance(x, Scalar)}
-    out += [Param(kind="scalar", name=s.name, dtype=F32) for s in plan.graph.scalars if s.name in scalars]
-    for p in placement.placed.values():
-        if p.needs_fallback:
-            out.append(Param(kind="flag", name=f"{p.home.tensor}.tma", tensor=p.home.tensor))
-    if plan.work is not None:
-        out.append(Param(kind="counter", name=f"{plan.work.name}.next", dtype=I32))
-    return tuple(out)

@@ -88,6 +88,8 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
     if lows:
         lets.append((f"{axis}.lo", lo))
         lo_name = Poly.of(f"{axis}.lo")
+    if plan.part is not None:
+        lo_name, hi_name = _share(plan, lo_name, hi_name, lets)
     lets.append((f"{axis}.n", maximum(0, hi_name - lo_name)))
     n = Poly.of(f"{axis}.n")
     mask_lets: list[tuple[str, Poly]] = []
@@ -116,6 +118,15 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
         first=Poly.of(0),
         last=n,
     )
+
+
+def _share(plan: Plan, lo: Poly, hi: Poly, lets: list[tuple[str, Poly]]) -> tuple[Poly, Poly]:
+    """The tiles of the item's part of the stream: equal shares, rounded up; the last parts may have fewer, or none."""
+    share, first, end = (f"{plan.axis}.{x}" for x in ("share", "from", "to"))
+    lets.append((share, ceildiv(maximum(0, hi - lo), plan.parts)))
+    lets.append((first, lo + Poly.of(plan.part or "") * Poly.of(share)))
+    lets.append((end, minimum(hi, Poly.of(first) + Poly.of(share))))
+    return Poly.of(first), Poly.of(end)
 
 
 def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:

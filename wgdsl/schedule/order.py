@@ -1,8 +1,8 @@
 """order: in which order the work items of a grid run.
 
-In: the grid line, the plan, the trip and the placement.  Out: an `Order`, or None for the order of the grid's axes. `longest_first`
-finds the one axis along which trip counts rise or fall, and lets it run slowest, from its long end; `section` cuts the other
-axes into groups whose streamed operands fit the given bytes together.
+In: the grid line, the plan, the trip and the placement.  Out: an `Order`, or None for the order of the grid's axes.
+`longest_first` finds the one axis along which trip counts rise or fall, and lets it run slowest, from its long end; `section`
+cuts the other axes into groups whose streamed operands fit the given bytes together.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def step_offset(step: ast.Step, axis: str) -> int | None:
         return _agree(step, [offset_of(t, axis) for t in (step.target, step.left, step.right)])
     if isinstance(step, ast.RescaleStep | ast.FinishStep):
         return None
-    if isinstance(step, ast.ComputeStep | ast.PackStep) and isinstance(step.target, ast.Name):
+    if isinstance(step, ast.ComputeStep | ast.PackStep | ast.ProbeStep) and isinstance(step.target, ast.Name):
         raise WgError(TileNotNamed(span=step.target.span, target=step.target.id, axis=axis))
     return offset_of(step.target, axis)  # type: ignore[union-attr]
 
@@ -148,7 +148,8 @@ class _Parts:
     def copies(self) -> Iterator[Copy]:
         first, last = self.trip.first, self.trip.last
         if self.high > self.low:
-            yield self.copy("prologue", first - self.high, [i for i in self.items if i.offset in (None, self.high)], self.all_masks)
+            items = [i for i in self.items if i.offset in (None, self.high)]
+            yield self.copy("prologue", first - self.high, items, self.all_masks)
         yield from self.steady()
         if self.high > self.low:
             yield self.copy("drain", last - self.high, [i for i in self.items if i.offset in (None, self.low)], self.all_masks)

@@ -15,6 +15,7 @@ from ..foundation.source import Span
 from ..program.graph import Input, Output
 from ..program.poly import Poly, floordiv
 from ..roles.model import Barrier, Buffer, MapDim, Ring, TensorMap
+from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.descriptor import CORE_ROWS
 from ..targets.mbarrier import MBARRIER_BYTES
@@ -208,9 +209,10 @@ class _Placer:
             if plan.is_split(index):
                 assert plan.split_role is not None
                 parts = plan.split_role.count
+        if home.output and home.over is None:
+            parts = max(parts, *(r.count for r in self.finishers(home) if r.by_item), 1)  # each warpgroup has its own item
         rows = rows // parts if plan.is_split(ri) else rows
         cols = cols // parts if plan.is_split(ci) else cols
-        self.shape(home, rows, cols, tensor.dtype.nbytes, ri, ci)
         swizzle = swizzle_for(cols, tensor.dtype.nbytes)
         buffer = Buffer(
             name=home.name,
@@ -227,6 +229,7 @@ class _Placer:
             over=home.over,
             span=home.span,
         )
+        self.shape(home, buffer)
         inner = tensor.shape[cols_axis]
         split = inner.constant is not None and inner.constant % buffer.panel_cols == 0
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
@@ -239,6 +242,11 @@ class _Placer:
             cols_axis=cols_axis,
             needs_fallback=home.output and not aligned,
         )
+
+    def finishers(self, home: Home) -> list[RolePlan]:
+        """The roles that store through a staging buffer."""
+        steps = {r.name: steps_of(r.steps) for r in self.plan.roles}
+        return [r for r in self.plan.roles if any(isinstance(s, ast.FinishStep) and home.name in s.via for s in steps[r.name])]
 
     def tensor(self, name: str) -> Input | Output:
         return next(
@@ -259,17 +267,18 @@ class _Placer:
                 out[k] = s
         return out
 
-    def shape(self, home: Home, rows: int, cols: int, nbytes: int, rows_index: str, cols_index: str) -> None:
+    def shape(self, home: Home, b: Buffer) -> None:
         row, count = f"the bytes of a row of `{home.name}`", f"the row count of a part of `{home.name}`"
-        granule = f"TMA moves multiples of {TMA.stride_multiple}"
+        granule, nbytes = f"TMA moves multiples of {TMA.stride_multiple}", b.cols * b.dtype.nbytes
         checks = (
-            (cols * nbytes % TMA.stride_multiple, row, cols * nbytes, granule, cols_index),
-            (rows > TMA.box, count, rows, f"a TMA box side is at most {TMA.box}", rows_index),
-            (rows % CORE_ROWS, count, rows, f"a swizzled tile has a multiple of {CORE_ROWS}", rows_index),
+            (nbytes % TMA.stride_multiple, row, nbytes, granule, b.cols_index),
+            (b.rows > TMA.box, count, b.rows, f"a TMA box side is at most {TMA.box}", b.rows_index),
+            (b.rows % CORE_ROWS, count, b.rows, f"a swizzled tile has a multiple of {CORE_ROWS}", b.rows_index),
         )
         for wrong, what, value, rule, index in checks:
             if wrong:
-                raise WgError(TileShape(span=home.span, what=what, value=value, rule=rule, index=index))
+                problem = TileShape(span=home.span, what=what, value=value, rule=rule, index=index, shares=(share_of(b),))
+                raise WgError(problem)
 
     def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], rows_axis: int, cols_axis: int, split: bool) -> TensorMap:
         width = b.panel_cols
@@ -317,7 +326,8 @@ class _Placer:
         elif other.buffer.tile_bytes < p.buffer.tile_bytes:
             why = f"a part has {p.buffer.tile_bytes} bytes and one of `{other.home.name}` {other.buffer.tile_bytes}"
         if why:
-            raise WgError(CantShare(span=home.span, name=home.name, other=other.home.name, why=why))
+            both = (share_of(replace(p.buffer, over=None)), share_of(other.buffer))
+            raise WgError(CantShare(span=home.span, name=home.name, other=other.home.name, why=why, shares=both))
         b = replace(p.buffer, offset=other.buffer.offset, part_stride=other.buffer.stride)
         if other.buffer.stages > 1:  # the same item's slot
             b = replace(b, stages=other.buffer.stages, ring=other.buffer.ring)
@@ -335,7 +345,8 @@ class _Placer:
         elif parts > slot.stages:
             why = f"its {parts} parts need as many slots, and `{slot.name}` has {slot.stages}"
         if why:
-            raise WgError(CantShare(span=home.span, name=home.name, other=slot.name, why=why))
+            both = (share_of(replace(p.buffer, over=None)), share_of(slot))
+            raise WgError(CantShare(span=home.span, name=home.name, other=slot.name, why=why, shares=both))
         b = replace(p.buffer, parts=1, stages=slot.stages, ring=slot.ring, offset=slot.offset, part_stride=slot.stride)
         return replace(p, buffer=b, staged_parts=parts)
 
@@ -371,4 +382,4 @@ class _Placer:
         if any(p.home.over in f.homes and not p.staged_parts for p in placed.values()):
             return 1
         readers = {r.name: r for h in f.homes for r in self.readers[h]}
-        return sum(WARPS if parts > 1 else WARPS * r.count for r in readers.values())
+        return sum(WARPS if parts > 1 or r.by_item else WARPS * r.count for r in readers.values())

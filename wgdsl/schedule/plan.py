@@ -23,6 +23,7 @@ from ..diagnostics.schedule import (
     NotYetSupported,
     OutputNotFinished,
     RowsPerWarpgroup,
+    SeveralWriters,
     TileNotWhole,
     UnknownName,
     WrongTarget,
@@ -30,15 +31,20 @@ from ..diagnostics.schedule import (
 from ..foundation.source import Span
 from ..program.expr import Cast, Load, loads, walk
 from ..program.graph import Output, ProgramGraph, Reduce
-from ..program.poly import Poly
+from ..program.poly import Poly, ceildiv
 from ..program.streamed import Streamed
 from ..roles.model import Axis
 from ..syntax import ast
 from ..targets.choice import TARGETS
 from ..targets.registers import WARPGROUP
 from ..targets.wgmma import M
+from .combine import combine_problems
+from .items import opened
+from .rounds import item_problems
 
 ROWS = M  # of one product of a warpgroup
+MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
+TILES = "tiles"  # `split tiles`: whole items, unless the program has an index of that name
 WORK_ENGINE = "atomic"  # of the ring of work items
 ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
@@ -51,6 +57,7 @@ class RolePlan:
     count: int
     registers: int | None
     split: str | None
+    by_item: bool  # `split tiles`: its warpgroups take items in turn
     steps: tuple[ast.Step, ...]
     span: Span | None = field(compare=False)
 
@@ -93,6 +100,14 @@ class Plan:
     skips: bool  # tiles that are empty for the rows of a warpgroup
     roles: tuple[RolePlan, ...]
     homes: dict[str, Home]
+    operand_sets: dict[str, int]  # sets of registers of an operand, where it isn't one
+    part: str | None = None  # the grid axis of the parts of the stream
+    parts: int = 1
+    split_span: Span | None = field(default=None, compare=False)
+
+    def blocks(self, axis: str) -> Poly:
+        """Tiles along a grid axis."""
+        return Poly.of(self.parts) if axis == self.part else ceildiv(self.graph.extents[axis], self.tiles.get(axis, 1))
 
     @property
     def graph(self) -> ProgramGraph:
@@ -165,7 +180,7 @@ class _Planner:
             self.problems.append(NotYetSupported(span=fuse.span, what="`fuse`", cure="keep the indices as grid axes"))
         self.stop()
         assert stream is not None and grid is not None, "a missing line is a problem"
-        self.grid_features(grid)
+        self.grid_features(grid, stream)
         roles = self.roles()
         plan = Plan(
             streamed=self.streamed,
@@ -180,6 +195,10 @@ class _Planner:
             skips=bool(self.of(ast.SkipDecl)),
             roles=roles,
             homes=self.homes(tiles, stream.axis),
+            operand_sets=self.operand_sets(),
+            part=stream.split_index,
+            parts=self.number(stream.split_count, "the number of parts of the stream", 1, 1 << 10) or 1,
+            split_span=stream.span,
         )
         self.stop()
         self.check(plan, stream, grid)
@@ -222,11 +241,17 @@ class _Planner:
                 out[index] = self.number(e, f"the tile size of `{index}`", 1, 1 << 16) or 1
         return out
 
-    def grid_features(self, grid: ast.GridDecl) -> None:
+    def grid_features(self, grid: ast.GridDecl, stream: ast.StreamDecl) -> None:
         if grid.joined:
             self.problems += unjoinable(grid, self.schedule)
+        part = stream.split_index
+        if part in (*self.graph.extents, *self.graph.dims):
+            self.problems.append(DeclaredTwice(span=stream.span, what="index or dim", name=part or ""))
+        elif part is not None and part not in grid.axes:
+            form = f"`{part}` in it: `over ({part}, {', '.join(grid.axes)})`"
+            self.problems.append(MissingLine(span=grid.span, where="`grid`", line=f"axis `{part}`", form=form))
         for axis in grid.axes:
-            if axis not in self.graph.extents:
+            if axis not in self.graph.extents and axis != part:
                 self.problems.append(UnknownName(span=grid.span, what="index", name=axis, known=tuple(self.graph.extents)))
 
     def roles(self) -> tuple[RolePlan, ...]:
@@ -261,13 +286,15 @@ class _Planner:
             if registers is not None and registers % 8:
                 rule, what = "it must be a multiple of 8 from 24 to 240", f"the register count of `{d.name}`"
                 self.problems.append(BadNumber(span=d.registers.span, what=what, value=registers, rule=rule))
+            by_item = d.split == TILES and TILES not in self.graph.extents
             out.append(
                 RolePlan(
                     name=d.name,
                     first=first,
                     count=count,
                     registers=registers,
-                    split=d.split,
+                    split=None if by_item else d.split,
+                    by_item=by_item,
                     steps=bodies[d.name].steps,
                     span=d.span,
                 )
@@ -285,7 +312,7 @@ class _Planner:
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
-            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE:
+            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE or self.is_operand_ring(d):
                 continue
             copies = TARGETS[self.schedule.target].copies
             if d.kind != "smem" or d.engine in BY_THREADS:
@@ -300,18 +327,38 @@ class _Planner:
                 out[d.name] = home
         return out
 
+    @staticmethod
+    def is_operand_ring(d: ast.HomeDecl) -> bool:
+        """`regs P ring 2`."""
+        return d.kind == "regs" and d.name == d.tensor and d.engine is None and not d.indices
+
+    def operand_sets(self) -> dict[str, int]:
+        out: dict[str, int] = {}
+        packed = {
+            s.target.id if isinstance(s.target, ast.Name) else s.target.base.id
+            for body in self.of(ast.RoleBody)
+            for s in steps_of(body.steps)
+            if isinstance(s, ast.PackStep)
+        }
+        for d in (d for d in self.of(ast.HomeDecl) if self.is_operand_ring(d)):
+            if d.name not in packed:
+                self.problems.append(
+                    UnknownName(span=d.span, what="operand that is packed", name=d.name, known=tuple(sorted(packed)))
+                )
+            out[d.name] = self.number(d.ring, f"the number of register sets of `{d.name}`", 1, MOST_SETS) or 1
+        return {name: count for name, count in out.items() if count > 1}
+
     def work(self, grid: ast.GridDecl, roles: tuple[RolePlan, ...]) -> Work | None:
         """The ring of work items: written (`smem work by atomic ring 2`), or derived."""
         written = [d for d in self.of(ast.HomeDecl) if d.engine == WORK_ENGINE]
         if grid.persistent != "dynamic":
+            why = "holds work items of a grid that hands out none"
+            cure = "`grid persistent dynamic over ...`, or drop this line"
             for d in written:
-                why, cure = "holds work items of a grid that hands out none", "`grid persistent dynamic over ...`, or drop this line"
                 self.problems.append(NotFilled(span=d.span, name=d.name, why=why, cure=cure))
             return None
         if len(written) > 1:
-            self.problems.append(
-                DeclaredTwice(span=written[1].span, what="ring of", name="work items", first=written[0].span)
-            )
+            self.problems.append(DeclaredTwice(span=written[1].span, what="ring of", name="work items", first=written[0].span))
         filling = [r.name for r in roles if any(isinstance(s, ast.FillStep) for s in steps_of(r.steps))]
         if not filling:
             self.problems.append(MissingLine(span=grid.span, line="role that fills", form="a role with `fill` steps"))
@@ -376,6 +423,7 @@ class _Planner:
         self.whole(plan)
         for out in self.graph.outputs:
             self.covered(plan, out, grid.span)
+        self.problems += combine_problems(plan)
         self.split(plan)
         self.finished(plan)
         self.staged(plan)
@@ -397,14 +445,14 @@ class _Planner:
     def covered(self, plan: Plan, out: Output, span: Span | None) -> None:
         for axis in plan.grid:
             if axis not in out.indices and axis in self.graph.extents:
-                what = f"output `{out.tensor}` from a grid over `{axis}`, which it doesn't have: several CTAs would store it"
-                self.problems.append(NotYetSupported(span=span, what=what, cure=f"drop `{axis}` from the grid"))
+                self.problems.append(SeveralWriters(span=span, output=out.tensor, axis=axis))
         told = {p.index for p in self.problems if isinstance(p, AxisNotCovered)}
         for i in (i for i in out.indices if i not in told):
             if (i not in plan.grid and self.graph.extents[i].constant is None) or (i in plan.tiles and i not in plan.grid):
                 self.problems.append(AxisNotCovered(span=span, index=i, output=out.tensor))
 
     def split(self, plan: Plan) -> None:
+        self.problems += [p for r in plan.roles for p in item_problems(plan, r)]
         splits = [r for r in plan.roles if r.split]
         if len(splits) > 1:
             self.problems.append(NotYetSupported(span=splits[1].span, what="more than one split role"))
@@ -458,8 +506,9 @@ class _Planner:
     def finished_last(self, plan: Plan) -> None:
         """A `finish` stands behind the loop of its role: before its end the states aren't those of all tiles."""
         for r in plan.roles:
-            loop = max((k for k, s in enumerate(r.steps) if isinstance(s, ast.ForStep)), default=-1)
-            behind = {id(s) for s in r.steps[loop + 1 :]}
+            steps = tuple(opened(r.steps))
+            loop = max((k for k, s in enumerate(steps) if isinstance(s, ast.ForStep)), default=-1)
+            behind = {id(s) for s in steps[loop + 1 :]}
             early = (s for s in steps_of(r.steps) if isinstance(s, ast.FinishStep) and id(s) not in behind)
             self.problems += [FinishEarly(span=s.span, axis=plan.axis) for s in early]
 
@@ -485,12 +534,6 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
     """The lines and steps of the language that no pass here lowers: nothing that is written is passed over."""
     for item in schedule.items:
         match item:
-            case ast.KernelDecl():
-                what, cure = "cutting a program into kernels", "put the lines into the schedule itself"
-            case ast.CombineDecl():
-                what, cure = "`combine`", "let one CTA make the whole of each result"
-            case ast.StreamDecl(split_index=str()):
-                what, cure = "`split` of the streamed index", f"`stream {item.axis}`"
             case ast.GridDecl(with_home=str()):
                 what, cure = "`with` in a `grid` line", "drop it"
             case ast.HomeDecl(cast=str()) | ast.HomeDecl(times=ast.Node()) | ast.HomeDecl(permute=str()):
@@ -498,10 +541,6 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
             case _:
                 continue
         yield NotYetSupported(span=item.span, what=what, cure=cure)
-    bodies = (i.steps for i in schedule.items if isinstance(i, ast.RoleBody))
-    for step in (s for steps in bodies for s in steps_of(steps)):
-        if isinstance(step, ast.ProbeStep):
-            yield NotYetSupported(span=step.span, what="`probe`", cure="drop it")
 
 
 def constant(e: ast.Expr) -> object:

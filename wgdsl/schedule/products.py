@@ -14,9 +14,11 @@ from ..diagnostics.schedule import NoHome, NotYetSupported, RowsPerWarpgroup, Ti
 from ..foundation.source import Span
 from ..program.expr import loads
 from ..program.graph import Reduce
+from ..roles.model import Buffer
+from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.choice import TARGETS
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP
+from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP, supported
 from .compute import display, resolve
 from .place import Placement, name_of
 from .plan import ROWS, Plan, RolePlan
@@ -90,7 +92,7 @@ class _Match:
             self.wrong(f"`{right}` holds no axis `{axis}`", f"`{right}` needs `{axis}` and one further axis")
         self.check_rows(rows, cols)
         k = self.plan.size(axis, b_tensor, self.step.span)
-        self.shape(cols, self.plan.size(cols, b_tensor, self.step.span), axis, k, b.dtype.name)
+        self.shape(cols, self.plan.size(cols, b_tensor, self.step.span), axis, k, b)
         in_memory = left in self.plan.homes
         a = self.placement.placed[left].buffer if in_memory else None
         return Product(
@@ -116,11 +118,10 @@ class _Match:
         owner = self.plan.split_role
         if owner is not None and owner.split == rows and owner.name != self.role.name:
             raise WgError(NotYetSupported(span=self.step.span, what=f"a product over rows that `{owner.name}` is split along"))
-        if self.plan.axis_of(rows).count != ROWS or (self.role.count > 1 and split != rows):
+        count = 1 if self.role.by_item else self.role.count  # of the warpgroups that share the rows of an item
+        if self.plan.axis_of(rows).count != ROWS or (count > 1 and split != rows):
             tile = self.plan.size(rows)
-            raise WgError(
-                RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=self.role.count, split=split == rows)
-            )
+            raise WgError(RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=count, split=split == rows))
 
     def operand_tensor(self, name: str, span: Span | None) -> str:
         if name in self.plan.homes:
@@ -152,13 +153,16 @@ class _Match:
             raise WgError(NotYetSupported(span=self.step.span, what=f"`{left}` as a register operand"))
         return wide[0]
 
-    def shape(self, cols: str, n: int, axis: str, k: int, dtype: str) -> None:
-        if dtype not in INSTRUCTIONS or not INSTRUCTIONS[dtype].transposable:
+    def shape(self, cols: str, n: int, axis: str, k: int, b: Buffer) -> None:
+        dtype, shares = b.dtype.name, (share_of(b),)
+        if not supported(dtype):
             raise WgError(NotYetSupported(span=self.step.span, what=f"wgmma of {dtype}", cure="it multiplies f16 and bf16"))
         if n % N_STEP or not 0 < n <= N_MAX:
             rule = f"wgmma has n a multiple of {N_STEP} up to {N_MAX}"
-            raise WgError(TileShape(span=self.step.span, what="n of this product", value=n, rule=rule, index=cols))
+            what = "n of this product"
+            raise WgError(TileShape(span=self.step.span, what=what, value=n, rule=rule, index=cols, shares=shares))
         step = INSTRUCTIONS[dtype].k
         if k % step:
             rule = f"wgmma of {dtype} takes k in steps of {step}"
-            raise WgError(TileShape(span=self.step.span, what="k of this product", value=k, rule=rule, index=axis))
+            what = "k of this product"
+            raise WgError(TileShape(span=self.step.span, what=what, value=k, rule=rule, index=axis, shares=shares))

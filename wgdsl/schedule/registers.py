@@ -36,6 +36,7 @@ class RegisterWriter(RingWriter):
         self.computes: list[ast.ComputeStep] = []
         self.assignment = Assignment(nodes={})
         self.roundings: list[str] = []
+        self.unrolled = 0  # which copy of the body of an unrolled loop is being lowered
 
     def declare(self, p: Product) -> None:
         """Declare the registers of a product's result."""
@@ -54,8 +55,11 @@ class RegisterWriter(RingWriter):
         ops = self.computer.initial(names, rows) if rows else []
         return [Compute(ops=tuple(ops), note="nothing seen yet")] if ops else []
 
-    def operand_value(self, name: str) -> str:
-        return f"{name}.frag"
+    def operand_value(self, name: str, rel: int) -> str:
+        """The registers of a packed tile: of several sets the one whose turn it is in this copy of the loop's body."""
+        sets = self.plan.operand_sets.get(name, 1)
+        k = (self.unrolled + rel) % sets
+        return f"{name}.frag{k}" if k else f"{name}.frag"
 
     def overwrite(self, value: str) -> None:
         """A product takes these registers: what was computed in them is gone."""
@@ -114,14 +118,15 @@ class RegisterWriter(RingWriter):
         if reader is None:
             raise WgError(NoHome(span=span, name=name, homes=tuple(p.a_value for p in self.products.values() if p.a_value)))
         dtype = self.placement.placed[reader.b].buffer.dtype
-        frag = self.operand_value(name)
+        frag = self.operand_value(name, rel)
         self.touch(frag, name, span)
         self.computer.declare(Value(name=frag, role=self.role.name, kind="operand", dtype=dtype, cols=reader.k))
         self.emit(Pack(dst=frag, src=self.computer.home[node], span=span))
         note = f"{name} to {dtype} (operand of {reader.name})"
         if note not in self.roundings:
             self.roundings.append(note)
-        self.state.packed[name] = rel
+        sets = self.plan.operand_sets.get(name, 1)
+        self.state.packed[name] = (*self.state.packed.get(name, ()), rel)[-sets:]
 
     def rescale(self, s: ast.RescaleStep) -> None:
         name = name_of(s.target)

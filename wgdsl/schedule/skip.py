@@ -1,7 +1,7 @@
 """skip: positions of the stream at which a warpgroup passes over a tile that is empty for its rows.
 
-In: a role's placement, trip, products and loop.  Out: the loops before and behind its own, which free the slots of those tiles,
-take its turns empty, and meet the other warpgroups where one of them clears a tile for all.
+In: a role's placement, trip, products and loop.  Out: the loops before and behind its own, which free the slots of those tiles
+and take its turns empty.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from ..program.poly import Poly, mod
 from ..roles.model import Advance, Arrive, BarArrive, BarSync, If, Loop, Slot, Step, Wait
 from ..syntax import ast
 from .barriers import TURN_THREADS, Ids
-from .clears import Clears
 from .mask import Trip
 from .pipeline import step_offset
 from .place import Placement
@@ -29,52 +28,37 @@ class Skipper:
     trip: Trip
     role: RolePlan
     ids: Ids
-    clears: Clears
     products: Mapping[str, Product]
     loop: ast.ForStep
 
     def before(self) -> tuple[Step, ...]:
-        """The empty tiles in front of the warpgroup's own.
-
-        A live warpgroup clears the first tile before it takes its first turn; so does this one, else each waits for the other.
-        """
-        return self.around(Poly(), self.trip.first, lambda free, turns: (*free, *turns), leading=True)
+        """The empty tiles in front of the warpgroup's own."""
+        return self.around(Poly(), self.trip.first, leading=True)
 
     def behind(self) -> tuple[Step, ...]:
-        """The empty tiles behind its own.
+        """The empty tiles behind its own."""
+        return self.around(self.trip.last, self.trip.n, leading=False)
 
-        A live warpgroup reads (and clears) the last tile behind the last turn if its steps are spread over two iterations,
-        else before it.
-        """
-        late = any(self.span(t) for t in self.turns())
-        return self.around(
-            self.trip.last, self.trip.n, lambda free, turns: (*turns, *free) if late else (*free, *turns), leading=False
-        )
-
-    def around(self, start: Poly, stop: Poly, ordered, *, leading: bool) -> tuple[Step, ...]:
+    def around(self, start: Poly, stop: Poly, *, leading: bool) -> tuple[Step, ...]:
         if not self.trip.skips:
             return ()
         var = f"{self.trip.axis}.empty"
-        at = Poly.of(var)
-        free = tuple(s for ring in self.rings() for s in self.free(ring, at))
-        turns = tuple(s for k, t in enumerate(self.turns()) for s in self.turn(k, t, at, leading))
-        return (Loop(var=var, start=start, stop=stop, mask="{empty}", body=ordered(free, turns), span=self.loop.span),)
+        first, *rest = self.rings()
+        turns = (s for k, t in enumerate(self.turns()) for s in self.turn(k, t, Poly.of(var), leading))
+        body = (*self.free(first), *turns, *(s for ring in rest for s in self.free(ring)))
+        return (Loop(var=var, start=start, stop=stop, mask="{empty}", body=body, span=self.loop.span),)
 
     def rings(self) -> list[str]:
         """Rings of the streamed tiles that the role reads, in the order of its products."""
         homes = (h for p in self.products.values() for h in (p.a, p.b) if h is not None)
         return list(dict.fromkeys(self.placement.ring_of[h] for h in homes if self.plan.axis in self.plan.homes[h].indices))
 
-    def free(self, ring: str, at: Poly) -> Iterator[Step]:
+    def free(self, ring: str) -> Iterator[Step]:
         """The tile of a ring has arrived, and its slot is free again."""
         r, slot = self.placement.rings[ring], Slot(ring=ring)
         part = Poly.of("wg") if self.placement.per_part(ring) else Poly.of(0)
         assert r.full is not None and r.empty is not None
         yield Wait(barrier=r.full, part=part, slot=slot, span=self.loop.span)
-        for c in self.clears.in_skipped(self.products, at):
-            if c.home in r.buffers:
-                own = Poly.of("wg") if self.placement.placed[c.home].buffer.parts > 1 else Poly.of(0)
-                yield c.branch(own, slot, self.ids.whole(self.role.name), self.role.count, self.loop.span)
         yield Arrive(barrier=r.empty, part=part, slot=slot, span=self.loop.span)
         yield Advance(ring=ring, span=self.loop.span)
 

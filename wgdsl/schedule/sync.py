@@ -28,7 +28,7 @@ from ..diagnostics.schedule import (
 )
 from ..foundation.source import Span
 from ..program.expr import FALSE, TRUE, Affine, Expr
-from ..program.poly import Poly, mod
+from ..program.poly import Poly, maximum, mod
 from ..roles.model import (
     Advance,
     Arrive,
@@ -43,6 +43,7 @@ from ..roles.model import (
     Leave,
     Let,
     Loop,
+    Move,
     PutItem,
     RegOperand,
     Slot,
@@ -59,14 +60,18 @@ from .barriers import TURN_THREADS, Ids
 from .clears import Clear, Clears
 from .compute import assign, resolve
 from .flight import Group, State, tile_text
+from .items import NUMBER, is_mine, loop_of, opened, passed_over
 from .lazy import lazy_states
 from .mask import Partial, Trip
 from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
 from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
+from .probe import Probes, probe
 from .products import Product, match_product
 from .registers import RegisterWriter
 from .skip import Skipper
+
+SECOND = Affine(poly=Poly.of(NUMBER) - 1)  # the CTA has had an item before
 
 
 class RoleSync(RegisterWriter):
@@ -76,6 +81,7 @@ class RoleSync(RegisterWriter):
 
     - `finish(step)`: final values and stores of outputs (`MathSync`; a role without products has none);
     - `fill(step, position)`: the copies of a tile (`LoadSync`; refused in a role that computes);
+    - `await_store(step, home)`: the store of a staging buffer has read it (`MathSync`);
     - `loop_ended()`: releases, after the loop, of what is filled once an item (`MathSync`);
     - `leave()`: what is still to be waited for before the role ends (`MathSync`).
 
@@ -90,8 +96,11 @@ class RoleSync(RegisterWriter):
         self.cleared: set[str] = set()  # products of this turn whose operands are cleared
         self.current: Copy | None = None  # the copy that is being lowered, or was last
         self.taking: int | None = None  # the turn that is still to be taken
+        self.turns = [s for s in steps_of(role.steps) if isinstance(s, ast.TurnStep)]  # their barriers are in this order
+        self.first_turn = 0  # of those in the loop
+        self.probes = Probes()
         self.begun: set[str] = set()  # accumulators whose first product has come, or comes in the loop being lowered
-        self.counted = False  # a step asks whether an item is the CTA's first
+        self.counted = role.by_item  # a step asks which of the CTA's items it is
         self.collect()
 
     # What the role does, read off its list.
@@ -124,8 +133,17 @@ class RoleSync(RegisterWriter):
             for s in once.body:
                 if isinstance(s, ast.FillStep) and step_offset(s, self.plan.axis) is None:
                     continue
-                cure = "only fills of what is filled once an item stand in `once`"
+                if isinstance(s, ast.AwaitStep) and self.is_staging(name_of(s.target)):
+                    continue
+                cure = "only fills of what is filled once an item, and awaits of stores, stand in `once`"
                 raise WgError(NotYetSupported(span=s.span, what=f"`{ast_text(s)}` in `once`", cure=cure))
+
+    def is_staging(self, name: str) -> bool:
+        return name in self.plan.homes and self.plan.homes[name].output
+
+    def await_store(self, s: ast.AwaitStep, name: str) -> None:
+        cure = f"`await {name}` in the role that finishes {self.plan.homes[name].tensor}"
+        raise WgError(NotFilled(span=s.span, name=name, why="is stored by another role", cure=cure))
 
     def rings_of(self, p: Product) -> set[str]:
         return {self.placement.ring_of[h] for h in (p.a, p.b) if h is not None}
@@ -186,17 +204,42 @@ class RoleSync(RegisterWriter):
         self.out = []
         self.span = self.plan.schedule.span
         self.bind()
-        loops = [s for s in self.role.steps if isinstance(s, ast.ForStep)]
+        bound, self.out = tuple(self.out), []
+        loops = [s for s in opened(self.role.steps) if isinstance(s, ast.ForStep)]
         if len(loops) > 1:
             raise WgError(NotYetSupported(span=loops[1].span, what="a second `for` in one role"))
         for s in self.role.steps:
-            self.span = s.span
-            if isinstance(s, ast.ForStep):
-                self.loop(s)
-                self.loop_ended()
-            else:
-                self.step(Item(step=s, offset=None), None)
-        return tuple(self.out)
+            self.item_step(s)
+        body = tuple(self.out)
+        if not self.role.by_item:
+            return (*bound, *body)
+        rings = {r: self.plan.axis in self.plan.homes[self.placement.rings[r].buffers[0]].indices for r in self.uses}
+        others = tuple(replace(s, span=self.role.span) for s in passed_over(rings.items(), self.trip.n))
+        return (*bound, If(cond=is_mine(self.role.count), then=body, other=others, span=self.role.span))
+
+    def item_step(self, s: ast.Step) -> None:
+        self.span = s.span
+        if isinstance(s, ast.ForStep):
+            self.loop(s)
+            self.loop_ended()
+        elif isinstance(s, ast.TurnStep):
+            self.item_turn(s)
+        else:
+            self.step(Item(step=s, offset=None), None)
+
+    def item_turn(self, turn: ast.TurnStep) -> None:
+        """A turn around the loop: one pass an item."""
+        inner = next((s for s in steps_of(turn.body) if isinstance(s, ast.TurnStep)), None)
+        if inner is not None:
+            raise WgError(NotYetSupported(span=inner.span, what="a turn inside a turn", cure="keep one of the two"))
+        block = self.turns.index(turn)
+        self.taking = block if self.role.count > 1 else None
+        self.take_turn()
+        for s in turn.body:
+            self.item_step(s)
+        self.span = turn.span
+        if self.role.count > 1:
+            self.hand_over(block)
 
     def bind(self) -> None:
         for name, value in self.trip.lets:
@@ -210,6 +253,11 @@ class RoleSync(RegisterWriter):
 
     def loop(self, loop: ast.ForStep) -> None:
         expansion = expand(loop, self.trip, self.masked)
+        inside = [s for s in steps_of(loop.body) if isinstance(s, ast.TurnStep)]
+        if inside and self.role.by_item:
+            cure = "put it around the loop: warpgroups with items of their own meet once an item"
+            raise WgError(NotYetSupported(span=inside[0].span, what="`in turn` in the loop under `split tiles`", cure=cure))
+        self.first_turn = self.turns.index(inside[0]) if inside else 0
         self.before_loop(expansion)
         outer, self.out = self.out, []
         for copy in expansion.copies:
@@ -218,8 +266,8 @@ class RoleSync(RegisterWriter):
         other = self.empty(expansion)
         self.emit(*self.dynamic_init())
         skipper = Skipper(
-            plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, clears=self.clears,
-            products=self.products, loop=loop,
+            plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, products=self.products,
+            loop=loop,
         )  # fmt: skip
         self.emit(*skipper.before())
         some = self.trip.last - self.trip.first
@@ -240,10 +288,10 @@ class RoleSync(RegisterWriter):
 
     def static_first(self) -> bool:
         """Whether the first tile is computed in a prologue copy, so that states need no initial value."""
-        loops = [s for s in self.role.steps if isinstance(s, ast.ForStep)]
-        if not loops or not self.computes:
+        loop = loop_of(self.role.steps)
+        if loop is None or not self.computes:
             return False
-        e = expand(loops[0], self.trip, self.masked)
+        e = expand(loop, self.trip, self.masked)
         return any(isinstance(i.step, ast.ComputeStep) for c in e.copies if c.kind == "prologue" for i in c.items)
 
     def dynamic_init(self) -> list[Step]:
@@ -267,27 +315,58 @@ class RoleSync(RegisterWriter):
 
     def copy(self, copy: Copy) -> None:
         if copy.kind != "steady":
+            self.unrolled = -copy.high if copy.kind == "prologue" else 0  # so that the first steady iteration counts 0
             self.run(copy)
+            self.unrolled = 0
             if copy.kind == "prologue":
                 self.clear_after_prologue(copy)
             self.state = self.state.shift()
             return
         self.begin_accumulating()
-        saved_out, before = self.out, deepcopy(self.state)
-        self.out = []
-        self.run(copy)  # the first pass only finds the state of later iterations
-        entry = self.state = self.state.shift()
-        if not before.leads_to(entry):
-            raise WgError(self.not_steady(before, entry))
-        entry, self.out = deepcopy(entry), []
-        self.run(copy)
-        self.state = self.state.shift()
+        before = deepcopy(self.state)
+        self.body(copy, 0)  # the first pass only finds the state of later iterations
+        if not before.leads_to(self.state):
+            raise WgError(self.not_steady(before, self.state))
+        entry, times = deepcopy(self.state), self.unroll
+        bodies = [self.body(copy, u) for u in range(times)]
         if entry.steady_key() != self.state.steady_key():
             raise WgError(self.not_steady(entry, self.state))
-        body, self.out = tuple(self.out), saved_out
         var = copy.j.bare or ""
         self.span = copy.items[0].step.span if copy.items else None
-        self.emit(Loop(var=var, start=copy.start, stop=copy.stop, mask=mask_text(copy.masks), body=body))
+        whole = tuple(s for b in bodies for s in b)
+        mask = mask_text(copy.masks)
+        self.emit(Loop(var=var, start=copy.start, stop=copy.stop - (times - 1), step=times, mask=mask, body=whole))
+        if times > 1:
+            self.left_over(replace(copy, j=copy.stop - 1))
+
+    @property
+    def unroll(self) -> int:
+        """How often the loop is unrolled, so that registers are never indexed at run time."""
+        mine = (p.a_value for p in self.products.values() if p.a_value is not None)
+        return max((self.plan.operand_sets.get(name, 1) for name in mine), default=1)
+
+    def body(self, copy: Copy, unrolled: int) -> tuple[Step, ...]:
+        """One iteration; the state is then seen from the next one."""
+        outer, self.out, self.unrolled = self.out, [], unrolled
+        self.run(replace(copy, j=copy.j + unrolled))
+        self.state, self.unrolled = self.state.shift(), 0
+        out, self.out = tuple(self.out), outer
+        return out
+
+    def left_over(self, copy: Copy) -> None:
+        """The last iteration of an odd number of them. What it packed goes to where the next loop looks for it."""
+        before = deepcopy(self.state)
+        outer, self.out = self.out, list(self.body(copy, 0))
+        for name, sets in self.plan.operand_sets.items():
+            for rel in self.state.packed.get(name, ()) if sets > 1 else ():
+                dst, src = self.operand_value(name, rel), self.operand_value(name, rel + 1)
+                if rel == max(self.state.packed[name]):
+                    self.touch(dst, name, self.span)
+                    self.emit(Move(dst=dst, src=src, note="where the next loop looks for it"))
+        out, self.out = tuple(self.out), outer
+        odd = mod(maximum(copy.stop - copy.start, 0), 2)
+        self.emit(If(cond=Affine(poly=odd - 1), then=out, note="an odd number of iterations"))
+        self.state = before
 
     def begin_accumulating(self) -> None:
         """Before the loop whose first product overwrites an accumulator by a run-time scale-d: what it held ends here."""
@@ -298,7 +377,8 @@ class RoleSync(RegisterWriter):
                     self.emit(Forget(value=p.value))
 
     def not_steady(self, before: State, after: State) -> LoopNotSteady:
-        span = next((s.span for s in self.role.steps if isinstance(s, ast.ForStep)), self.role.span)
+        loop = loop_of(self.role.steps)
+        span = loop.span if loop is not None else self.role.span
         axis, had = self.plan.axis, [g.product for g in before.flight]
         has = [g.product for g in after.flight]
         left = tuple(p for p in dict.fromkeys(has) if has.count(p) > had.count(p))
@@ -308,7 +388,7 @@ class RoleSync(RegisterWriter):
         self.current = copy
         for k, item in enumerate(copy.items):
             self.span = item.step.span
-            turn = item.turn if item.turn in copy.turns and self.role.count > 1 else None
+            turn = self.first_turn + item.turn if item.turn in copy.turns and self.role.count > 1 else None
             members = [i for i, x in enumerate(copy.items) if x.turn == item.turn]
             if item.once and copy.kind == "steady":
                 self.once(item, copy)
@@ -323,7 +403,7 @@ class RoleSync(RegisterWriter):
                 self.cleared.clear()
 
     def clear_before_turn(self, items: list[Item], copy: Copy) -> None:
-        """All warpgroups meet where rows are cleared, so that can't stand inside a turn."""
+        """Rows are cleared before the turn is taken: the others would wait for it."""
         for item in items:
             if isinstance(item.step, ast.IssueStep) and item.step.op == "+=" and item.offset is not None and self.masks:
                 p = self.products[name_of(item.step.target)]
@@ -368,6 +448,10 @@ class RoleSync(RegisterWriter):
             self.finish(s)
         elif isinstance(s, ast.FillStep):
             self.fill(s, position)
+        elif isinstance(s, ast.ProbeStep):
+            if item.offset is None or position is None:
+                raise WgError(self.outside_loop(s, "a `probe`"))
+            self.emit(probe(self, self.probes, s, item.offset, position))
         else:
             words = " ".join(ast_text(s).partition("{")[0].split())
             raise WgError(NotYetSupported(span=s.span, what=f"`{words}` here"))
@@ -381,6 +465,11 @@ class RoleSync(RegisterWriter):
         raise WgError(
             NotYetSupported(span=s.span, what="a fill in a role that computes", cure="give fills a role of their own")
         )
+
+    @property
+    def local(self) -> Poly:
+        """The named barrier of each warpgroup's own threads."""
+        return Poly.of("wg") + self.ids.local[self.role.name]
 
     def finish(self, s: ast.FinishStep) -> None:
         raise NotImplementedError
@@ -407,7 +496,7 @@ class RoleSync(RegisterWriter):
         if p.a is not None:
             a = self.operand(p.a, rels[p.a], p.a_major)
         else:
-            a = RegOperand(value=self.operand_value(p.a_value or ""))
+            a = RegOperand(value=self.operand_value(p.a_value or "", rel))
         placed = self.placement.placed[p.b].buffer
         self.overwrite(p.value)
         assert position is not None
@@ -425,7 +514,7 @@ class RoleSync(RegisterWriter):
             Commit(),
         )
         reads = tuple(dict.fromkeys((self.placement.ring_of[h], r) for h, r in rels.items()))
-        operand = None if p.a_value is None else self.operand_value(p.a_value)
+        operand = None if p.a_value is None else self.operand_value(p.a_value, rel)
         self.state.flight.append(Group(p.name, p.value, rel, operand, reads, s.span))
         if accumulates and self.state.scaled_to is not None:
             self.state.reference[p.value] = self.state.scaled_to if p.a_value is None else rel
@@ -435,7 +524,7 @@ class RoleSync(RegisterWriter):
         past = position - self.trip.first
         if past.constant is not None:
             return TRUE if past.constant <= 0 else FALSE
-        if self.current is not None and self.current.kind == "steady" and rel > self.current.low:
+        if self.current is not None and self.current.kind == "steady" and rel + self.unrolled > self.current.low:
             return FALSE
         return Affine(poly=-past)
 
@@ -452,7 +541,7 @@ class RoleSync(RegisterWriter):
 
     def operand_ready(self, p: Product, rel: int, s: ast.IssueStep) -> None:
         name = p.a_value or ""
-        if self.state.packed.get(name) == rel:
+        if rel in self.state.packed.get(name, ()):
             return
         if self.state.computed.get(resolve(self.streamed, name)) != rel:
             raise WgError(NeverComputed(span=s.span, name=f"{name}{tile_text(self.plan.axis, rel)}", step=ast_text(s)))
@@ -481,16 +570,14 @@ class RoleSync(RegisterWriter):
         self.wait_full(c.home, c.rel)
         wait, self.out = tuple(self.out), outer
         self.state.waited.discard((ring, c.rel))
-        barrier = self.ids.whole(self.role.name)
-        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), barrier, self.role.count, self.span, wait))
+        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), self.local, self.span, wait))
 
     # waits
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:
         name = name_of(s.target)
         if name in self.plan.homes:
             if self.plan.homes[name].output:
-                cure = f"remove this step: `finish ... via {name}` waits by itself"
-                raise WgError(NotFilled(span=s.span, name=name, why="stages an output, and isn't filled", cure=cure))
+                return self.await_store(s, name)
             if self.plan.axis in self.plan.homes[name].indices and rel is None:
                 raise WgError(TileNotNamed(span=s.target.span, target=name, axis=self.plan.axis))
             return self.wait_full(name, rel)
@@ -507,7 +594,7 @@ class RoleSync(RegisterWriter):
         self.emit(WaitGroup(pending=len(self.state.flight), values=values))
         for g in ended:
             node = self.products[g.product].node.name
-            if g.rel is not None and self.streamed.state(node) is None:
+            if g.rel is not None:
                 self.state.computed[node] = g.rel
             for ring, tile in g.reads:
                 self.read_done(ring, tile)

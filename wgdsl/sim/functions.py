@@ -9,6 +9,7 @@ import numpy as np
 
 Array = np.ndarray
 _erf = np.frompyfunc(math.erf, 1, 1)
+_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def erf(x: Array) -> Array:
@@ -22,8 +23,8 @@ def sigmoid(x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """x / 2 * (1 + erf(x / sqrt(2)))."""
-    return np.float32(0.5) * x * (np.float32(1) + erf(x * np.float32(math.sqrt(0.5))))
+    """x / 2 * (1 + erf(x / sqrt(2))), by the complement of erf."""
+    return np.float32(0.5) * x * np.asarray(_erfc(x * np.float32(-math.sqrt(0.5))), dtype=np.float32)
 
 
 def gelu_tanh(x: Array) -> Array:

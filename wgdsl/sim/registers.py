@@ -69,6 +69,14 @@ class RegisterFile:
         r.touched = True
         return r.data
 
+    def content(self, name: str, kind: str) -> np.ndarray:
+        """What a value of this kind holds, for the warpgroup's own instructions."""
+        r = self.find(name, kind)
+        self._at_rest(name, r.writers)
+        if r.data is None:
+            raise self.owner.fault(Uninitialised, value=name)
+        return r.data
+
     def flag(self, name: str) -> np.ndarray:
         """A flag: [64, 1] bool."""
         r = self.find(name, "flag")

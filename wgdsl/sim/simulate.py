@@ -15,7 +15,7 @@ from ..roles.checked import Checked
 from ..roles.model import Grid, Kernel, RoleProgram
 from .cta import Cta, Item, World
 from .integers import value_of
-from .tensors import NOBODY, Tensor, make_tensor
+from .tensors import Tensor, make_tensor
 
 STEP_LIMIT = 2_000_000  # of one CTA
 
@@ -55,7 +55,7 @@ def simulate_unchecked(
     with np.errstate(all="ignore"):
         for kernel in program.kernels:
             _launch(kernel, tensors, arrays, scalars, dims, sms, random, limit)
-    written = {t.name for k in program.kernels for t in k.tensors if t.written}
+    written = {t.name for k in program.kernels for t in k.tensors if t.written and not t.temporary}
     return {name: t.stored() for name, t in tensors.items() if name in written}
 
 
@@ -71,12 +71,12 @@ def _launch(
 ) -> None:
     for arg in kernel.tensors:
         if arg.name not in tensors:
-            if not arg.written and arg.name not in arrays:
+            if not arg.written and (arg.temporary or arg.name not in arrays):
                 raise ValueError(f"no array is given for {arg.name}")
             given = None if arg.written else np.asarray(arrays[arg.name])
             tensors[arg.name] = make_tensor(arg, dims, given)
         if arg.written:
-            tensors[arg.name].writers = np.full(tensors[arg.name].shape, NOBODY, dtype=np.int64)
+            tensors[arg.name].forget_writers()
     missing = [p.name for p in kernel.params if p.kind == "scalar" and p.name not in scalars]
     if missing:
         raise ValueError(f"no value is given for {', '.join(missing)}")

@@ -137,7 +137,7 @@ def let(a: Agent, s: m.Let) -> None:
 @means(m.Loop)
 def loop(a: Agent, s: m.Loop) -> Run:
     hidden = a.env.get(s.var)
-    for k in range(a.integer(s.start), a.integer(s.stop)):
+    for k in range(a.integer(s.start), a.integer(s.stop), s.step):
         a.env[s.var] = k
         yield from a.run(s.body)
     a.env.pop(s.var, None)
@@ -233,7 +233,7 @@ def _arrive(a: Agent, b: MBarrier, lap: int, arrivals: int, nbytes: int) -> None
 
 @means(m.Advance)
 def advance(a: Agent, s: m.Advance) -> None:
-    a.positions[s.ring] += 1
+    a.positions[s.ring] += a.integer(s.stages)
 
 
 # Bulk copies.
@@ -281,7 +281,7 @@ def tma_store(a: Agent, s: m.TmaStore) -> None:
     tile = a.cells(s.buffer, s.part, s.slot)
     a.open_stores += a.cta.memory.read(a, tile.cells[s.panel : s.panel + panels], asynchronous=True)
     values = tile.data[s.panel : s.panel + panels].reshape(box.inside.shape)
-    _store(a, a.cta.world.maps[s.map].tensor, box.access, values, box.inside, clipped=True)
+    _store(a, a.cta.world.maps[s.map].tensor, box.access, values, box.inside, clipped=True, add=s.add)
 
 
 @means(m.CommitStore)
@@ -299,14 +299,14 @@ def wait_store(a: Agent, s: m.WaitStore) -> None:
             a.knowledge[access.share].known |= access.bit
 
 
-def _store(a: Agent, tensor: str, access: tuple, values: np.ndarray, where: np.ndarray, *, clipped: bool) -> None:
+def _store(a: Agent, tensor: str, access: tuple, values: np.ndarray, where: np.ndarray, *, clipped: bool, add: bool) -> None:
     """Write to global memory; bulk stores are clipped to the shape, threads must stay inside."""
     t = a.tensors[tensor]
     where = np.broadcast_to(where, np.broadcast_shapes(np.shape(where), np.shape(values), *(np.shape(i) for i in access)))
     if not clipped and (at := t.outside(access, where)) is not None:
         raise a.fault(OutsideTensor, tensor=tensor, element=at, shape=t.shape)
     log = a.cta.world.log
-    twice = t.store(access, values, where, len(log))
+    twice = t.store(access, values, where, len(log), add)
     if twice is not None:
         raise a.fault(WrittenTwice, tensor=tensor, element=twice[0], before=log[twice[1]])
     log.append(f"{a.name}{f' on {a.item}' if a.item is not None else ''}")
@@ -462,6 +462,13 @@ def pack(a: Agent, s: m.Pack) -> None:
     a.registers.write(s.dst, rounded(a.registers.read(s.src), dst.dtype))
 
 
+@means(m.Move)
+def move(a: Agent, s: m.Move) -> None:
+    a.need(WHOLE)
+    kind = a.registers.find(s.dst, "tile", "row", "operand").value.kind
+    a.registers.write(s.dst, a.registers.content(s.src, kind).copy())
+
+
 @means(m.Forget)
 def forget(a: Agent, s: m.Forget) -> None:
     a.need(WHOLE)
@@ -517,7 +524,7 @@ def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray) ->
         env[axis.index] = at = indices(axis, a.env, along_rows=along_rows)
         where = where & (at < extents.get(axis.index, at.max(initial=0) + 1)) & (at >= 0)
     access = tuple(value_of(p, env) for p in s.access)
-    _store(a, s.tensor, access, values, where, clipped=False)
+    _store(a, s.tensor, access, values, where, clipped=False, add=s.add)
 
 
 @means(m.ClearRows)

@@ -31,6 +31,7 @@ class Tensor:
     dtype: DType
     data: np.ndarray
     writers: np.ndarray | None = None
+    added: np.ndarray | None = None  # whether the last writer added
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,24 +59,32 @@ class Tensor:
         return self._first(access, where & ~inside)
 
     def store(
-        self, access: Sequence[Integer], values: np.ndarray, where: np.ndarray, writer: int
+        self, access: Sequence[Integer], values: np.ndarray, where: np.ndarray, writer: int, add: bool = False
     ) -> tuple[tuple[int, ...], int] | None:
-        """Write where asked and inside the shape. Returns an element that was written before, and by whom."""
+        """Write (or add to what is there) where asked and inside the shape. Returns an element that was written before, and by
+        whom; several may add to one."""
         inside, at = self._clip(access)
         where = where & inside
         if not where.any():
             return None
-        assert self.writers is not None
+        assert self.writers is not None and self.added is not None
         full = np.broadcast_shapes(where.shape, *(np.shape(a) for a in at))
         chosen = np.broadcast_to(where, full)
         index = tuple(np.broadcast_to(a, full)[chosen] for a in at)
         before = self.writers[index]
-        if (before != NOBODY).any():
-            k = int(np.argmax(before != NOBODY))
+        clash = (before != NOBODY) & ~(self.added[index] & add)
+        if clash.any():
+            k = int(np.argmax(clash))
             return tuple(int(i[k]) for i in index), int(before[k])
-        self.writers[index] = writer
-        self.data[index] = rounded(np.broadcast_to(values, full)[chosen], self.dtype)
+        self.writers[index], self.added[index] = writer, add
+        new = np.broadcast_to(values, full)[chosen]
+        self.data[index] = rounded(self.data[index] + new if add else new, self.dtype)
         return None
+
+    def forget_writers(self) -> None:
+        """A new kernel begins: what earlier ones wrote may be written again."""
+        self.writers = np.full(self.shape, NOBODY, dtype=np.int64)
+        self.added = np.zeros(self.shape, dtype=bool)
 
     @staticmethod
     def _first(access: Sequence[Integer], where: np.ndarray) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ from dataclasses import fields
 from ..diagnostics.model import Problem
 from ..diagnostics.syntax import TooDeep
 from . import ast
+from .lines import Block, Explicit, Line
 
 MAX_DEPTH = 100
 
@@ -19,12 +20,12 @@ MAX_DEPTH = 100
 def too_deep(file: ast.File) -> Iterator[Problem]:
     """The first node of each item that lies deeper than MAX_DEPTH."""
     for block in (*file.programs, *file.schedules):
-        for item in block.items:
+        for item in (*block.items, *(block.lines if isinstance(block, Explicit) else ())):
             pending: list[tuple[ast.Node, int]] = [(item, 0)]
             while pending:
                 node, depth = pending.pop()
                 if depth > MAX_DEPTH:
-                    what = "block" if isinstance(node, ast.Step) else "expression"
+                    what = "block" if isinstance(node, ast.Step | Block | Line) else "expression"
                     yield TooDeep(span=node.span, limit=MAX_DEPTH, what=what)
                     break
                 pending.extend((child, depth + 1) for child in _children(node))

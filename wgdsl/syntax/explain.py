@@ -25,12 +25,21 @@ _ITEMS = {
     ),
     "setting of `tune`": frozenset(["tile", "ring", "registers", "warpgroups"]),
     "declaration or statement": frozenset(["dims", "type", "out", "require", "assume", "let", "def", "index"]),
-    "program or schedule": frozenset(("program", "schedule", "import")),
+    "step of an explicit form": frozenset(
+        ["wait", "expect", "arrive", "advance", "tma", "wgmma", "fence", "sync", "loop", "items"]
+    ),
+    "line of a kernel": frozenset(["threads", "shared", "tensor", "param", "map", "barrier", "bars"]),
+    "program or schedule": frozenset(("program", "schedule", "roles", "import")),
 }
 _ALSO = frozenset(["in", "option", "kernel"])  # begin an item of more than one list, or of a part of one
 ITEM_KEYWORDS = _ALSO.union(*_ITEMS.values()) - {"ring", "registers", "warpgroups"}
 STEPS = _ITEMS["step"] | {"in"}
-_HOMES = {"step": "the steps of a role", "line of a schedule": "a schedule", "declaration or statement": "a program"}
+_HOMES = {
+    "step": "the steps of a role",
+    "step of an explicit form": "a `roles` block",
+    "line of a schedule": "a schedule",
+    "declaration or statement": "a program",
+}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ..foundation.source import Source, Span
 from . import ast
 from .brackets import Brackets
 from .lexer import Word
+from .lines import Block, Explicit, KernelLines, Line
 from .parser import parse, parse_words
 
 _WIDTH = 100  # of a one-line block
@@ -27,7 +28,8 @@ _SHAPES = frozenset(["IN", "OUT", "SMEM", "REGS"])  # items whose `[a, b]` keeps
 _STEPS = frozenset(["FILL", "AWAIT", "ISSUE", "COMPUTE", "PACK", "RESCALE", "FINISH", "PROBE"])  # `Ks[j+1]`
 _OPERATORS = frozenset(["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "==", "!="])
 _BLOCKS = (ast.RoleBody, ast.ForStep, ast.OnceStep, ast.TurnStep, ast.TuneDecl)  # may stand on one line
-_LONG = (ast.Program, ast.Schedule, ast.KernelDecl)
+_LONG = (ast.Program, ast.Schedule, ast.KernelDecl, KernelLines)
+_PLACE = 102  # the column of the place that a line of the explicit form comes from
 
 
 def fmt(source: Source) -> str:
@@ -68,6 +70,9 @@ class _Layout:
         self.items = {n for n, w in enumerate(words) if w.type in ("WG", "IMPORT")}  # words that begin an item
         self.block: set[int] = set()  # braces of blocks
         self.tunings: set[int] = set()  # items of `tune` blocks
+        self.explicit: set[int] = set()  # words of explicit forms
+        self.trails: set[int] = set()  # words that begin what stands behind a line of theirs
+        self.places: set[int] = set()  # those that begin a place
         for node in (*file.programs, *file.schedules):
             self._mark(node)
         self.lead = self._leads()
@@ -93,6 +98,21 @@ class _Layout:
             self.block |= {end, self.opener[end]}
             for child in _body(node):
                 self._mark(child)
+        if isinstance(node, Explicit):
+            self.explicit |= set(range(self.number[_span(node).start], self.number[_span(node).stop - 1] + 1))
+        if isinstance(node, Line):
+            self._mark_line(node)
+
+    def _mark_line(self, node: Line) -> None:
+        if node.trail is not None and node.trail.span is not None:
+            self.trails.add(self.number[node.trail.span.start])
+        if node.trail is not None and node.trail.at is not None:
+            self.places.add(self.number[_span(node.trail.at).start])
+        for b in (p for p in node.parts if isinstance(p, Block)):
+            end = self.number[_span(b).stop - 1]
+            self.block |= {end, self.opener[end]}
+            for child in b.lines:
+                self._mark(child)
 
     def _leads(self) -> list[int]:
         """For each word the word that begins its item."""
@@ -109,6 +129,9 @@ class _Layout:
             inside = range(start + 1, end)
             if self.words[start].text != "[":
                 continue
+            if start in self.explicit:
+                yield from (n for n in inside if self.words[n].text == "-" and self.words[n - 1].text == "s")
+                continue
             if lead not in _SHAPES and all(self.words[n].type in ("NAME", "NUMBER", "COMMA") for n in inside):
                 yield from (n for n in inside if self.words[n].type == "COMMA")
             if lead in _STEPS:
@@ -117,6 +140,12 @@ class _Layout:
     def _split(self, node: ast.Node, depth: int) -> None:
         """The node begins a line; find out whether its items do."""
         self.fresh.add(self.number[_span(node).start])
+        for b in (p for p in node.parts if isinstance(p, Block)) if isinstance(node, Line) else ():
+            end = self.number[_span(b).stop - 1]
+            self.split |= {end, self.opener[end]}
+            self.fresh.add(end)
+            for child in b.lines:
+                self._split(child, depth + 1)
         if not isinstance(node, (*_LONG, *_BLOCKS)):
             return
         start, end = self.number[_span(node).start], self.number[_span(node).stop - 1]
@@ -141,15 +170,17 @@ class _Layout:
     def shown(self, n: int) -> str:
         word = self.words[n]
         turn = n + 1 < len(self.words) and self.words[n + 1].type == "TURN"
-        padded = n in self.items and word.type in _PADDED and not turn and n not in self.tunings
+        padded = n in self.items and word.type in _PADDED and not turn and n not in self.tunings | self.explicit
         return word.text.ljust(6) if padded else word.text
 
     def gap(self, n: int) -> str:
         """The space between word n - 1 and word n of one line."""
         before, word = self.words[n - 1], self.words[n]
+        if n in self.trails:
+            return "  "
         if n in self.items:
             return " " if (n - 1 in self.block and before.text == "{") or before.text == ";" else "  "
-        if before.text in ("(", "[") or word.text in (")", "]", ",", "[", ";"):
+        if before.text in ("(", "[", "@") or word.text in (")", "]", ",", "[", ";"):
             return ""
         if before.text == "{" or word.text == "}":
             return " " if n in self.block or n - 1 in self.block else ""
@@ -211,6 +242,8 @@ class _Writer:
         else:
             line = self.out[-1]
             line.text += layout.gap(n)
+            if n in layout.places:
+                line.text = line.text.rstrip().ljust(_PLACE - 2 - line.indent) + "  "
             if layout.begins_cell(n, len(line.cells)):
                 line.cells.append(len(line.text))
             line.text += layout.shown(n)
@@ -272,6 +305,10 @@ def _span(node: ast.Node) -> Span:
 
 def _body(node: ast.Node) -> tuple[ast.Node, ...]:
     match node:
+        case Explicit():
+            return node.lines if node.origin is None else (node.origin, *node.lines)
+        case KernelLines():
+            return node.lines
         case ast.Program() | ast.Schedule() | ast.KernelDecl():
             return node.items
         case ast.TuneDecl():

@@ -15,7 +15,7 @@ from .lexer import Word
 from .tables import tables
 
 _CLASSES = ("NAME", "PART", "NUMBER", "STRING", "REDUCER", "$END")
-_STARTERS = frozenset(("LET", "TILE", "FILL"))  # one of each list of items
+_STARTERS = frozenset(("LET", "TILE", "FILL", "ROUNDS", "PARAM", "ADVANCE", "COMPLETE"))  # one of each list of items
 
 
 class Machine:

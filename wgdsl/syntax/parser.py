@@ -233,11 +233,11 @@ class _Run:
         return len(self.words)
 
     def opens_file_item(self, at: int) -> bool:
-        """`program NAME {`, `schedule NAME for` or `schedule NAME extends` at the start of a line."""
+        """`program NAME {`, `schedule NAME for`, `schedule NAME extends` or `roles NAME for` at the start of a line."""
         texts = [w.text for w in self.words[at : at + 3]]
         if len(texts) < 3 or not texts[1].isidentifier() or not self.first_on_line(at):
             return False
-        return (texts[0], texts[2]) in (("program", "{"), ("schedule", "for"), ("schedule", "extends"))
+        return (texts[0], texts[2]) in (("program", "{"), ("schedule", "for"), ("schedule", "extends"), ("roles", "for"))
 
     def begins_item(self, at: int) -> bool:
         word = self.words[at]

@@ -11,6 +11,8 @@ from functools import singledispatch
 
 from . import ast
 from .formatter import fmt as fmt
+from .lines import At, Block, Box, Dim, Explicit, Extent, KernelLines, Line, Mask, Operand, Order, Several, Text, Trail
+from .show_lines import show_line
 
 # How tightly a construct binds; what stands inside one that binds tighter gets parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _TERM, _PRODUCT, _FACTOR, _POWER, _ATOM = range(10)
@@ -111,6 +113,24 @@ def _(node: ast.File) -> str:
 @_show.register
 def _(node: ast.Import) -> str:
     return f'import "{node.path}"'
+
+
+@_show.register(Explicit)
+@_show.register(KernelLines)
+@_show.register(Line)
+@_show.register(Block)
+@_show.register(Trail)
+@_show.register(At)
+@_show.register(Text)
+@_show.register(Several)
+@_show.register(Extent)
+@_show.register(Dim)
+@_show.register(Box)
+@_show.register(Operand)
+@_show.register(Mask)
+@_show.register(Order)
+def _(node: ast.Node) -> str:
+    return show_line(node, _show)
 
 
 def _block(head: str, body: tuple[ast.Node, ...]) -> str:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 
 import lark
 from lark.lexer import Lexer, PatternStr
 
 from ..foundation.environment import cache_dir
 from ..foundation.resources import grammar_path
-from . import build
+from . import build, build_lines
 
 
 class _NoLexer(Lexer):
@@ -72,7 +73,7 @@ def _parser(grammar: str, kept: Path | None) -> lark.Lark:
         grammar,
         parser="lalr",
         lexer=_NoLexer,
-        transformer=build,
+        transformer=SimpleNamespace(**{**vars(build_lines), **vars(build)}),
         keep_all_tokens=True,
         maybe_placeholders=False,
         cache=str(kept) if kept else False,

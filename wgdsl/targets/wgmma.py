@@ -44,6 +44,11 @@ INSTRUCTIONS = {
 }
 
 
+def supported(dtype: str) -> bool:
+    """Whether products of this type are lowered: those of 8 bits aren't yet, whose operands can't be MN-major."""
+    return dtype in INSTRUCTIONS and INSTRUCTIONS[dtype].transposable
+
+
 @dataclass(frozen=True, kw_only=True)
 class Digit:
     """One term of a coordinate: `source // divide % modulo * scale`. Sources: warp (0-3), lane (0-31), element."""

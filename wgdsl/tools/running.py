@@ -6,14 +6,14 @@ In: a kernel, its dims, a seed, and where to run.  Out: what came out, and lines
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..diagnostics.model import EnvironmentFault, WgError
-from ..diagnostics.runtime import DimsDontFit, EditedTextRefused, UnknownSetting
+from ..diagnostics.runtime import DimsDontFit, UnknownSetting
 from ..driver import Journal, guarded
 from ..foundation.dtypes import DType
 from ..reference.random import random_inputs
@@ -21,12 +21,12 @@ from ..runtime import cuda
 from ..runtime.bind import Bound, call_dims, shape_of
 from ..runtime.kernel import Kernel
 from ..runtime.launch import refusals
-from ..runtime.nvrtc import Refused
 from ..runtime.timing import time_kernel
 from ..settings import numbers
 from .judge import Verdict, judge
 from .watch import busy, watched
 
+SHOWN = 12  # tiles of a probe that are listed
 DEVICES = ("auto", "gpu", "sim", "reference")
 
 
@@ -121,20 +121,27 @@ class Request:
     cuda: Path | None
     output: Path | None
     timeout: float | None
+    probe_out: Path | None = None
+    probed: bool = False
 
 
 def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[str]) -> tuple[list[str], bool]:
     """Lines to print, and whether the results are right. A run on the GPU goes to a watched process."""
     device = choose_device(request.device)
     if request.cuda is not None:
-        kernel = with_text(kernel, request.cuda.read_text("utf-8"))
-    if request.repeats or request.cuda is not None:
-        _needs_gpu(device)
+        kernel = kernel.with_cuda(request.cuda.read_text("utf-8"), str(request.cuda))
+        _needs_gpu(device, f"{request.cuda} compiles ({_compiled(kernel)}), but CUDA texts run on a GPU only")
+    if request.repeats:
+        _needs_gpu(device, "times are taken on a GPU only")
     if device == "gpu":
         cuda.driver()
-        _build(kernel, journal, request.cuda)
+        with guarded(journal):  # before the clock of the watched process runs
+            kernel.build()
         if request.timeout is not None:
             return [], watched(arguments, request.timeout) == 0
+    if request.probed:
+        with guarded(journal):
+            return probed(kernel, numbers(request.dims), device, request.seed, request.probe_out), True
     with guarded(journal):
         done = run(
             kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats
@@ -145,8 +152,27 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
     return [*summary(done), *gpu_notes(kernel, done)], done.right
 
 
-def _needs_gpu(device: str) -> None:
-    what = "times are taken, and CUDA texts run, on a GPU only"
+def probed(kernel: Kernel, dims: Mapping[str, int], device: str, seed: int, output: Path | None) -> list[str]:
+    """Run for what the schedule's probes see. Lines to print; all tiles go to `output`."""
+    inputs = _inputs(kernel, dims, seed)
+    with busy():
+        tiles = kernel.probe(**inputs, **_parameters(kernel, dims), device=device)
+    lines = [f"ran on {device}: {len(tiles)} tiles were looked at"]
+    lines += [f"  {key}: {_shape(a)}" for key, a in list(tiles.items())[:SHOWN]]
+    if output is not None:
+        arrays: dict[str, Any] = dict(tiles)
+        np.savez(output, **arrays)
+    elif len(tiles) > SHOWN:
+        lines.append(f"  ... and {len(tiles) - SHOWN} more: `--probe-out FILE.npz` keeps all")
+    return lines
+
+
+def _compiled(kernel: Kernel) -> str:
+    found = [r for c in kernel.binaries.values() for r in c.kernels]
+    return "; ".join(f"{r.registers} registers at launch, {r.spill_stores + r.spill_loads} bytes spilled" for r in found)
+
+
+def _needs_gpu(device: str, what: str) -> None:
     if not cuda.available():
         raise EnvironmentFault(what, "run this on a machine with an NVIDIA GPU and its driver")
     if device != "gpu":
@@ -165,24 +191,3 @@ def gpu_notes(kernel: Kernel, done: Run) -> list[str]:
     shapes = {name: a.shape for name, a in {**done.inputs, **done.results}.items()}
     problems = dict.fromkeys(p for k in kernel.roles.kernels for p in refusals(k, shapes))
     return [f"note: on a GPU `{p.name}` would be refused: {p.title()}" for p in problems]
-
-
-def _build(kernel: Kernel, journal: Journal, edited: Path | None) -> None:
-    """Compile before the clock of the watched process runs. A text that the user edited is his."""
-    try:
-        with guarded(journal):
-            kernel.build()
-    except Refused as e:
-        if edited is None:
-            raise
-        raise WgError(EditedTextRefused(path=str(edited), log=e.log)) from None
-
-
-def with_text(kernel: Kernel, text: str) -> Kernel:
-    """The same kernel with a CUDA text that somebody edited."""
-    names = list(kernel.forms.texts)
-    if len(names) != 1:
-        raise WgError(
-            UnknownSetting(text="--cuda", why=f"--cuda replaces one text, but this schedule has {len(names)} kernels")
-        )
-    return Kernel(replace(kernel.forms, texts={names[0]: text}))

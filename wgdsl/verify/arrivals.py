@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..diagnostics.verify import LonelyBarrier, WrongArrivalCount
 from ..foundation.source import Span
 from ..roles.model import Arrive, Barrier, Expect, Kernel, Wait, walk
-from .lines import events, lines, warpgroups
+from .lines import events, lines, rounds, warpgroups
 
 WARPS = 4
 
@@ -22,7 +22,9 @@ Counts = dict[tuple[str, int], dict[int, Span | None]]
 def arrival_problems(kernel: Kernel) -> Iterator[LonelyBarrier | WrongArrivalCount]:
     """Barriers whose arrivals in a phase are not those that they are made for, or that nobody waits for or arrives on."""
     waits, arrives = _users(kernel, Wait), _users(kernel, Arrive | Expect)
-    counted = _count(kernel)
+    again = rounds(kernel.roles)
+    # a CTA's first item may lack what the one before it owes
+    counted = [_count(kernel, number) for number in range(again, 2 * again)]
     for b in kernel.barriers:
         if not waits[b.name] or not arrives[b.name]:
             spans = [s.span for r in kernel.roles for s in walk(r.steps) if getattr(s, "barrier", None) == b.name]
@@ -30,7 +32,8 @@ def arrival_problems(kernel: Kernel) -> Iterator[LonelyBarrier | WrongArrivalCou
             yield LonelyBarrier(span=span, barrier=b.name, waits=waits[b.name], arrives=arrives[b.name])
             continue
         for part in range(b.parts):
-            yield from _part(b, part, counted.get((b.name, part), {}))
+            found = (p for counts in counted for p in _part(b, part, counts.get((b.name, part), {})))
+            yield from dict.fromkeys(found)
 
 
 def _part(b: Barrier, part: int, counts: Counts) -> Iterator[WrongArrivalCount]:
@@ -47,10 +50,11 @@ def _part(b: Barrier, part: int, counts: Counts) -> Iterator[WrongArrivalCount]:
         yield WrongArrivalCount(span=span, barrier=b.name, part=part, count=b.count, arrivals=tuple(usual.items()))
 
 
-def _count(kernel: Kernel) -> dict[tuple[str, int], Counts]:
+def _count(kernel: Kernel, number: int) -> dict[tuple[str, int], Counts]:
+    """The arrivals on each part of each barrier for one item of a CTA."""
     out: dict[tuple[str, int], Counts] = {}
     for role, wg in warpgroups(kernel.roles):
-        for line in lines(role.steps, wg):
+        for line in lines(role.steps, wg, number):
             phases: dict[tuple, tuple[int, Span | None]] = {}
             for e in events(line, wg):
                 if isinstance(e.event, Arrive | Expect):

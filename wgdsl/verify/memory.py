@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..diagnostics.budget import Share
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import SharedLayout, SharedMemory
 from ..roles.model import Barrier, Buffer, Kernel
+from ..roles.shares import share_of
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
 from ..targets.tma import TMA
@@ -19,20 +21,28 @@ def memory_problems(kernel: Kernel) -> Iterator[Problem]:
 
 
 def _total(kernel: Kernel) -> Iterator[SharedMemory]:
-    total = kernel.shared_bytes + SM_90A.shared_slack
-    if total <= SM_90A.shared_limit:
+    if kernel.shared_bytes + SM_90A.shared_slack <= SM_90A.shared_limit:
         return
-    own = [b for b in kernel.buffers if b.over is None]
-    largest = max(own, key=lambda b: b.total_bytes, default=None)
+    largest = max((b for b in kernel.buffers if b.over is None), key=lambda b: b.total_bytes, default=None)
     yield SharedMemory(
         span=largest.span if largest else None,
-        total=total,
         limit=SM_90A.shared_limit,
-        slack=SM_90A.shared_slack,
-        buffers=tuple((b.name, b.stages * b.parts, b.stride, b.total_bytes) for b in own),
-        barriers=sum(_size(b) for b in kernel.barriers),
+        shares=tuple(_shares(kernel)),
         target=kernel.target,
     )
+
+
+def _shares(kernel: Kernel) -> Iterator[Share]:
+    """Every byte of the total, by name."""
+    for b in kernel.buffers:
+        yield share_of(b)
+    count = sum(b.parts * b.stages for b in kernel.barriers)
+    if count:
+        yield Share(name="barriers", amount=count * MBARRIER_BYTES, detail=f"{count} x {MBARRIER_BYTES}")
+    named = sum(b.total_bytes for b in kernel.buffers if b.over is None) + count * MBARRIER_BYTES
+    if kernel.shared_bytes > named:
+        yield Share(name="gaps between them", amount=kernel.shared_bytes - named)
+    yield Share(name="alignment of the base", amount=SM_90A.shared_slack)
 
 
 def _size(b: Barrier) -> int:

@@ -166,7 +166,7 @@ class _Walk:
         if isinstance(s, m.Compute):
             for op in s.ops:
                 yield self.op(op)
-        elif isinstance(s, m.Pack):
+        elif isinstance(s, m.Pack | m.Move):
             yield self.of(s, reads=(s.src,), writes=(s.dst,))
         elif isinstance(s, m.Zero | m.Forget):
             yield self.of(s, writes=(s.value,))

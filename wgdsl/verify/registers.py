@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..diagnostics.budget import Share
 from ..diagnostics.model import Problem
-from ..diagnostics.verify import RegisterCount, RegisterNeed, RegisterPool
-from ..roles.model import FEW, Kernel, Registers, Role
-from ..targets.registers import WARPGROUP, count_problem, launch_registers, pool_problem
+from ..diagnostics.verify import Pool, RegisterCount, RegisterNeed, RegisterPool
+from ..roles.model import FEW, Kernel, Registers, Role, Value
+from ..targets.registers import FILE, count_problem, launch_registers, pool_problem
+from .packed import packed_in_place
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
 ROW_SHARE = 14  # of these for row values and flags
@@ -20,13 +22,12 @@ def register_problems(kernel: Kernel) -> Iterator[Problem]:
     counts = {r.name: launch if r.registers is None else r.registers for r in kernel.roles}
     wrong = list(_counts(kernel, launch))
     yield from wrong
-    groups = kernel.threads // WARPGROUP
-    if not wrong and pool_problem(counts[r.name] for r in kernel.roles for _ in range(r.count)) is not None:
-        shares = tuple((r.name, r.count, counts[r.name]) for r in kernel.roles)
+    pool = Pool(shares=tuple((r.name, r.count, counts[r.name]) for r in kernel.roles), launch=launch, file=FILE)
+    if not wrong and pool_problem(n for _, count, n in pool.shares for _ in range(count)) is not None:
         widest = max(kernel.roles, key=lambda r: counts[r.name])
-        yield RegisterPool(span=widest.span, shares=shares, launch=launch, warpgroups=groups)
+        yield RegisterPool(span=widest.span, pool=pool)
     for r in kernel.roles:
-        yield from _need(kernel, r, counts[r.name])
+        yield from _need(kernel, r, counts[r.name], pool)
 
 
 def _counts(kernel: Kernel, launch: int) -> Iterator[RegisterCount]:
@@ -44,12 +45,20 @@ def _counts(kernel: Kernel, launch: int) -> Iterator[RegisterCount]:
             yield RegisterCount(span=step.span or r.span, role=r.name, count=r.registers, rule=rule)
 
 
-def _need(kernel: Kernel, role: Role, registers: int) -> Iterator[RegisterNeed]:
+def _need(kernel: Kernel, role: Role, registers: int, pool: Pool) -> Iterator[RegisterNeed]:
     values = [v for v in kernel.values if v.role == role.name and v.over is None]
-    wide = [(v.name, v.registers) for v in values if v.kind not in FEW]
+    wide = sorted((v for v in values if v.kind not in FEW), key=lambda v: -v.registers)
     rows = sum(v.registers for v in values if v.kind in FEW)
     constants = CONSTANTS + max(0, rows - ROW_SHARE)
-    need = sum(n for _, n in wide) + constants
-    if wide and need > registers - SPARE:
-        table = (*sorted(wide, key=lambda w: -w[1]), ("addresses, positions and row values", constants))
-        yield RegisterNeed(span=role.span, role=role.name, need=need, registers=registers, values=table)
+    inside = packed_in_place(kernel, role)
+    shares = [_share(v, inside.get(v.name)) for v in wide]
+    shares.append(Share(name="addresses, positions and row values", amount=constants))
+    if wide and sum(s.amount for s in shares) > registers - SPARE:
+        yield RegisterNeed(span=role.span, role=role.name, registers=registers, spare=SPARE, values=tuple(shares), pool=pool)
+
+
+def _share(v: Value, inside: str | None) -> Share:
+    shape = f"64 x {v.cols} {v.dtype}"
+    if inside is not None:
+        return Share(name=v.name, amount=0, detail=f"{shape}, in the registers of {inside}")
+    return Share(name=v.name, amount=v.registers, detail=shape)

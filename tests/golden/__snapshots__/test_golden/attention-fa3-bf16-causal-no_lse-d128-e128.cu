@@ -62,6 +62,12 @@ __device__ __forceinline__ void wgmma_m64n128k16_bf16_ss(float (&d)[64], unsigne
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
       : "l"(a), "l"(b), "r"(accumulate));
 }
+template <int n>
+__device__ __forceinline__ void fresh(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "=f"(d[k]));
+}
 __device__ __forceinline__ unsigned long long matrix(unsigned low, unsigned high) {
   return (unsigned long long)high << 32 | low;
 }
@@ -336,6 +342,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
       // issue S[j+1] = wgmma(Qs, Ks[j+1])
       ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
       ptx::wgmma_fence();
+      ptx::fresh(S);
       const unsigned Qs_at = Qs_matrix + wg * 1024;
       const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
       #pragma unroll
@@ -439,25 +446,24 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
 #line 30 "schedules/hopper/attention_fa3.wg"
         // rescale O
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
-        if (wg == 0) {
-#line 30 "schedules/hopper/attention_fa3.wg"
-          // rescale O
-          {
-            const unsigned tile = Vs + Vs_stage * 32768;
-            const int clear_from = max(j_seen_to - j_hi * 128 + 128, 0) * 8;
-            const int clear_to = min(min(j_hi * 128, N) - j_hi * 128 + 128, 128) * 8;
-            for (int panel = 0; panel < 2; ++panel) {
-              for (int at = clear_from + thread; at < clear_to; at += 128)
-                ptx::clear_shared_16(tile + panel * 16384 + at * 16);
-            }
+        {
+          const unsigned tile = Vs + Vs_stage * 32768;
+          const int clear_from = max(j_seen_to - j_hi * 128 + 128, 0) * 8;
+          const int clear_to = min(min(j_hi * 128, N) - j_hi * 128 + 128, 128) * 8;
+          #pragma unroll 1
+          for (int panel = 0; panel < 2; ++panel) {
+            #pragma unroll 1
+            for (int at = clear_from + thread; at < clear_to; at += 128)
+              ptx::clear_shared_16(tile + panel * 16384 + at * 16);
           }
-          ptx::fence_async();
         }
-#line 30 "schedules/hopper/attention_fa3.wg"
-        // rescale O
+        ptx::fence_async();
         // cleared
-        ptx::bar_sync(5, 256);
+        ptx::bar_sync(wg + 3, 128);
       }
+#line 30 "schedules/hopper/attention_fa3.wg"
+      // rescale O
+      ptx::fresh(O);
       // mask {where: partial}
       #pragma unroll 1
       for (int j_pos = 0; j_pos < min(j_where - 1, j_n - 1); ++j_pos) {
@@ -467,6 +473,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
         // my turn
         ptx::bar_sync(wg + 1, 256);
         ptx::wgmma_fence();
+        ptx::fresh(S);
         const unsigned Qs_at2 = Qs_matrix + wg * 1024;
         const unsigned Ks_at2 = Ks_matrix + Ks_stage * 2048;
         #pragma unroll
@@ -615,6 +622,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
         // my turn
         ptx::bar_sync(wg + 1, 256);
         ptx::wgmma_fence();
+        ptx::fresh(S);
         const unsigned Qs_at2 = Qs_matrix + wg * 1024;
         const unsigned Ks_at2 = Ks_matrix + Ks_stage * 2048;
         #pragma unroll

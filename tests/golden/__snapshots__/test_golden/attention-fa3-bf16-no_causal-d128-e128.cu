@@ -62,6 +62,12 @@ __device__ __forceinline__ void wgmma_m64n128k16_bf16_ss(float (&d)[64], unsigne
         "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
       : "l"(a), "l"(b), "r"(accumulate));
 }
+template <int n>
+__device__ __forceinline__ void fresh(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "=f"(d[k]));
+}
 __device__ __forceinline__ unsigned long long matrix(unsigned low, unsigned high) {
   return (unsigned long long)high << 32 | low;
 }
@@ -332,6 +338,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
       // issue S[j+1] = wgmma(Qs, Ks[j+1])
       ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
       ptx::wgmma_fence();
+      ptx::fresh(S);
       const unsigned Qs_at = Qs_matrix + wg * 1024;
       const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
       #pragma unroll
@@ -423,6 +430,9 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
       #pragma unroll
       for (int at = 0; at < 32; ++at)
         P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
+#line 30 "schedules/hopper/attention_fa3.wg"
+      // rescale O
+      ptx::fresh(O);
       #pragma unroll 1
       for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
 #line 23 "schedules/hopper/attention_fa3.wg"
@@ -431,6 +441,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
         // my turn
         ptx::bar_sync(wg + 1, 256);
         ptx::wgmma_fence();
+        ptx::fresh(S);
         const unsigned Qs_at2 = Qs_matrix + wg * 1024;
         const unsigned Ks_at2 = Ks_matrix + Ks_stage * 2048;
         #pragma unroll

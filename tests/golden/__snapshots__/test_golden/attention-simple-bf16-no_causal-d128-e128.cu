@@ -38,6 +38,12 @@ __device__ __forceinline__ void setmaxnreg_inc() {
 __device__ __forceinline__ float infinity() {
   return __int_as_float(0x7f800000);
 }
+template <int n>
+__device__ __forceinline__ void fresh(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "=f"(d[k]));
+}
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
 }
@@ -301,6 +307,9 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
     #pragma unroll
     for (int half = 0; half < 2; ++half)
       P_sum[half] = 0.0f;
+#line 27 "schedules/hopper/attention_simple.wg"
+    // for j
+    ptx::fresh(O);
     // mask {end: partial}
     #pragma unroll 1
     for (int j_pos = 0; j_pos < min(j_n, 1); ++j_pos) {
@@ -308,6 +317,7 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       // issue S[j] = wgmma(Qs, Ks[j])
       ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
       ptx::wgmma_fence();
+      ptx::fresh(S);
       const unsigned Qs_at = Qs_matrix + wg * 1024;
       const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
       #pragma unroll
@@ -446,6 +456,7 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       // issue S[j] = wgmma(Qs, Ks[j])
       ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
       ptx::wgmma_fence();
+      ptx::fresh(S);
       const unsigned Qs_at = Qs_matrix + wg * 1024;
       const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
       #pragma unroll

@@ -38,6 +38,12 @@ __device__ __forceinline__ void setmaxnreg_inc() {
 __device__ __forceinline__ float infinity() {
   return __int_as_float(0x7f800000);
 }
+template <int n>
+__device__ __forceinline__ void fresh(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "=f"(d[k]));
+}
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
 }
@@ -306,6 +312,9 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
     #pragma unroll
     for (int half = 0; half < 2; ++half)
       P_sum[half] = 0.0f;
+#line 27 "schedules/hopper/attention_simple.wg"
+    // for j
+    ptx::fresh(O);
     // mask {end: partial, where: partial}
     #pragma unroll 1
     for (int j_pos = 0; j_pos < min(max(j_where, 1), j_n); ++j_pos) {
@@ -313,6 +322,7 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       // issue S[j] = wgmma(Qs, Ks[j])
       ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
       ptx::wgmma_fence();
+      ptx::fresh(S);
       const unsigned Qs_at = Qs_matrix + wg * 1024;
       const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
       #pragma unroll
@@ -435,24 +445,22 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       // no row sees these: a NaN in them must not count
       if (j_seen_to < min(j_hi * 128, N) && j_pos >= 0 && j_pos == 0) {
-        if (wg == 0) {
-#line 33 "schedules/hopper/attention_simple.wg"
-          // issue O += wgmma(P[j], Vs[j])
-          {
-            const unsigned tile = Vs + Vs_stage * 32768;
-            const int clear_from = max(j_seen_to + j_pos * 128 - j_hi * 128 + 128, 0) * 8;
-            const int clear_to = min(min(j_hi * 128, N) + j_pos * 128 - j_hi * 128 + 128, 128) * 8;
-            for (int panel = 0; panel < 2; ++panel) {
-              for (int at = clear_from + thread; at < clear_to; at += 128)
-                ptx::clear_shared_16(tile + panel * 16384 + at * 16);
-            }
-          }
-          ptx::fence_async();
-        }
 #line 33 "schedules/hopper/attention_simple.wg"
         // issue O += wgmma(P[j], Vs[j])
+        {
+          const unsigned tile = Vs + Vs_stage * 32768;
+          const int clear_from = max(j_seen_to + j_pos * 128 - j_hi * 128 + 128, 0) * 8;
+          const int clear_to = min(min(j_hi * 128, N) + j_pos * 128 - j_hi * 128 + 128, 128) * 8;
+          #pragma unroll 1
+          for (int panel = 0; panel < 2; ++panel) {
+            #pragma unroll 1
+            for (int at = clear_from + thread; at < clear_to; at += 128)
+              ptx::clear_shared_16(tile + panel * 16384 + at * 16);
+          }
+        }
+        ptx::fence_async();
         // cleared
-        ptx::bar_sync(3, 256);
+        ptx::bar_sync(wg + 1, 128);
       }
 #line 33 "schedules/hopper/attention_simple.wg"
       // issue O += wgmma(P[j], Vs[j])
@@ -481,6 +489,7 @@ attention_simple(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       // issue S[j] = wgmma(Qs, Ks[j])
       ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
       ptx::wgmma_fence();
+      ptx::fresh(S);
       const unsigned Qs_at = Qs_matrix + wg * 1024;
       const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
       #pragma unroll

@@ -69,6 +69,12 @@ __device__ __forceinline__ void wgmma_m64n256k16_bf16_ss(float (&d)[128], unsign
         "+f"(d[126]), "+f"(d[127])
       : "l"(a), "l"(b), "r"(accumulate));
 }
+template <int n>
+__device__ __forceinline__ void fresh(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "=f"(d[k]));
+}
 __device__ __forceinline__ unsigned long long matrix(unsigned low, unsigned high) {
   return (unsigned long long)high << 32 | low;
 }
@@ -218,6 +224,7 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
       // issue Acc += wgmma(As[k], Bs[k])
       ptx::mbarrier_wait(As_full + 8 * As_stage, As_phase);
       ptx::wgmma_fence();
+      ptx::fresh(Acc);
       const unsigned As_at = As_matrix + As_stage * 1024 + wg * 512;
       const unsigned Bs_at = Bs_matrix + As_stage * 2048;
       #pragma unroll

@@ -1,0 +1,99 @@
+"""What passes between the kernels of one call: global memory that no caller sees.
+
+In: the temporary tensors of a role program and the dims of a call.  Out: `Passing`, where each lies in one block of memory, and
+the block itself. There is one block a device and stream, as large as the largest call has needed: what a stream runs comes one
+after the other, so the next call may write where the last one has. Rows are padded to what the copy engine takes.
+
+A block that grows is another one: a CUDA graph that was captured before keeps the old address, which is freed.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+
+from ..roles.model import TensorArg
+from ..targets.tma import TMA
+from .arrays import ArrayView, contiguous
+from .bind import Bound
+from .cuda import checked, driver, on_device
+
+ALIGN = 256  # of each tensor in the block
+
+
+@dataclass
+class Block:
+    """Memory of one stream. `lock`: held while a call puts its kernels into the stream, so that no other comes in between."""
+
+    pointer: int = 0
+    nbytes: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Blocks:
+    """The blocks of one kernel object; they are freed with it."""
+
+    def __init__(self):
+        self._blocks: dict[tuple[int, int], Block] = {}
+        self._lock = threading.Lock()
+        weakref.finalize(self, _free_all, self._blocks).atexit = False
+
+    @contextmanager
+    def held(self, device: int, stream: int, nbytes: int) -> Iterator[int]:
+        """The address of at least `nbytes` for one call. The device's context must be current."""
+        with self._lock:
+            block = self._blocks.setdefault((device, stream), Block())
+        with block.lock:
+            if block.nbytes < nbytes:
+                _grow(block, nbytes)
+            yield block.pointer
+
+
+def _grow(block: Block, nbytes: int) -> None:
+    """A new block. Freeing the old one waits for what still uses it."""
+    d = driver()
+    if block.pointer:
+        old, block.pointer, block.nbytes = block.pointer, 0, 0
+        checked(d.cuMemFree(old), "cuMemFree")
+    block.pointer = int(checked(d.cuMemAlloc(nbytes), "cuMemAlloc", f"{nbytes} bytes that pass between kernels"))
+    block.nbytes = nbytes
+
+
+def _free_all(blocks: dict[tuple[int, int], Block]) -> None:
+    for (device, _), block in blocks.items():
+        if block.pointer:
+            with on_device(device):
+                checked(driver().cuMemFree(block.pointer), "cuMemFree")
+
+
+class Passing:
+    """Where the temporary tensors of one call lie in their block. `views`: by name, with the offset as the address."""
+
+    def __init__(self, args: Sequence[TensorArg], bound: Bound, device: int, blocks: Blocks):
+        self.device, self._blocks = device, blocks
+        self.views: dict[str, ArrayView] = {}
+        at = 0
+        for t in args:
+            shape = tuple(extent.evaluate(bound.dims) for extent in t.shape)
+            rows = padded(shape, t.dtype.nbytes)
+            self.views[t.name] = ArrayView(at, shape, contiguous(rows), t.dtype.name, device, "")
+            at += -(-prod(rows) * t.dtype.nbytes // ALIGN) * ALIGN
+        self.nbytes = max(at, ALIGN)
+
+    @contextmanager
+    def held(self, stream: int) -> Iterator[tuple[int, ...]]:
+        """The addresses of the tensors for one call on a stream."""
+        with self._blocks.held(self.device, stream, self.nbytes) as base:
+            yield tuple(base + v.pointer for v in self.views.values())
+
+
+def padded(shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
+    """The shape with rows of a multiple of 16 bytes."""
+    if len(shape) < 2:
+        return shape
+    unit = TMA.stride_multiple // nbytes
+    return (*shape[:-1], -(-shape[-1] // unit) * unit)
