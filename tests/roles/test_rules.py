@@ -10,7 +10,22 @@ from tests.shipped import gemm as shipped_gemm
 from tests.sim.programs import attention, drop, edit, gemm
 from wgdsl.foundation.dtypes import BF16
 from wgdsl.program.poly import Poly
-from wgdsl.roles.model import Advance, Arrive, Elect, FenceAsync, Items, Pack, Registers, RoleProgram, Slot, Tma, Wait, Wgmma
+from wgdsl.roles.model import (
+    Advance,
+    Arrive,
+    Begun,
+    Elect,
+    FenceAsync,
+    Items,
+    NextItem,
+    Pack,
+    Registers,
+    RoleProgram,
+    Slot,
+    Tma,
+    Wait,
+    Wgmma,
+)
 from wgdsl.roles.rules import broken
 
 
@@ -107,3 +122,16 @@ def test_values():
         kernel_with(attention(), values=narrow)
     )
     assert "`S` must be an operand and `P` a tile" in whys(edit(attention(), change(Pack, dst="S")))
+
+
+def joined(*steps, **fields) -> RoleProgram:
+    """The matrix product with these steps at the end of its items."""
+    return edit(gemm(), lambda s: replace(s, body=(*s.body, *steps), **fields) if isinstance(s, Items) else s)
+
+
+def test_joined_items():
+    begun = Begun(value=Poly.of(0))
+    assert whys(joined(NextItem(), begun, joined=True)) == []
+    assert "its body names the next item 0 times" in whys(joined(joined=True))
+    assert "`begun` is its last step" in whys(joined(begun, NextItem(), joined=True))
+    assert "it tells of the next item, which items learn of only where they are joined" in whys(joined(NextItem()))

@@ -778,6 +778,30 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CantJoin(Problem):
+    code: ClassVar[str] = "WG0427"
+    doc: ClassVar[str] = """`joined` makes the last iteration of an item and the first of the next one a single iteration. So a CTA has to run
+several items, the loop of the role that multiplies has steps one tile ahead, and what the old item still uses is not what the
+new one fills: here `Qs` has one slot for both.
+
+In schedule `fa3` for `attention`:
+
+fails:
+  grid   persistent joined over (b, g, r, i)
+works:
+  grid   over (b, g, r, i)
+"""
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return f"the items of this grid can't be joined: {self.why}"
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
 class CantOrder(Problem):
     code: ClassVar[str] = "WG0426"
     doc: ClassVar[str] = """`longest_first` orders work items by falling trip count, which needs a grid axis along which trip

@@ -96,6 +96,8 @@ class RoleContext:
         self.used_barriers: set[str] = set()
         self.elected = role.elected
         self.item_counts: dict[str, str] = {}  # blocks of each grid axis, as the role names them
+        self.source = ""  # of the items, where they are joined
+        self.ahead = ""  # what the number of the item that follows is called there
         self.ranges: dict[str, tuple[Poly, Poly]] = {}
         self.ints = shared.integers().binding("wg", "0" if role.count == 1 else self._own("wg"), True)
         self._blocks = [Block(self.scope.lasting(), {})]

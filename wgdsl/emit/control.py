@@ -82,18 +82,18 @@ def items(ctx: RoleContext, step: Items) -> None:
     first = 0 if grid.persistent or grid.order is not None else 1  # how many blocks the slowest axis has isn't needed there
     counts = dict(zip((a.index for a in grid.axes), _counts(ctx, grid.axes, first), strict=True))
     if not grid.persistent:
-        _decode(ctx, grid, counts)
+        decode(ctx, grid, counts)
         ctx.steps(step.body)
         return
     ctx.item_counts = counts
-    _ITEMS[step.source](ctx, step, f"const int total = {_product(counts.values())};")
+    ITEMS["joined" if step.joined else step.source](ctx, step, f"const int total = {product(counts.values())};")
 
 
 def _strided(ctx: RoleContext, step: Items, total: str) -> None:
     ctx.out.line(total)
     head = "for (int item = blockIdx.x; item < total; item += gridDim.x)"
-    with _each_item(ctx, step, head):
-        _decode(ctx, ctx.kernel.grid, ctx.item_counts)
+    with each_item(ctx, step, head):
+        decode(ctx, ctx.kernel.grid, ctx.item_counts)
         ctx.steps(step.body)
 
 
@@ -101,9 +101,14 @@ def _counted(ctx: RoleContext, step: Items, total: str) -> None:
     """The loop of the role that takes items from the counter."""
     ctx.out.line(total)
     ctx.out.line("int item = blockIdx.x;")
-    with _each_item(ctx, step, "while (true)"):
+    with each_item(ctx, step, "while (true)"):
         ctx.steps(step.body)
-    given, left = (_counter(ctx, k) for k in range(2))
+    set_back(ctx)
+
+
+def set_back(ctx: RoleContext) -> None:
+    """Behind the loop of the role that takes items from the counter."""
+    given, left = (counter(ctx, k) for k in range(2))
     ctx.out.comment("the last CTA to leave sets the counter back")
     with ctx.block(f"if (atomicAdd({left}, 1) == gridDim.x - 1)"):
         ctx.out.line(f"atomicExch({given}, 0);")
@@ -112,15 +117,16 @@ def _counted(ctx: RoleContext, step: Items, total: str) -> None:
 
 def _told(ctx: RoleContext, step: Items, total: str) -> None:
     """The loop of a role that reads items which another one has put down."""
-    with _each_item(ctx, step, "while (true)"):
+    with each_item(ctx, step, "while (true)"):
         ctx.steps(step.body)
 
 
-_ITEMS = {"stride": _strided, "counter": _counted, "work": _told}
+# how the loop over items is written, by where they come from; `joined.py` adds the one that learns of each in the one before
+ITEMS = {"stride": _strided, "counter": _counted, "work": _told}
 
 
 @contextmanager
-def _each_item(ctx: RoleContext, step: Items, head: str) -> Iterator[None]:
+def each_item(ctx: RoleContext, step: Items, head: str) -> Iterator[None]:
     name = ctx.bind("item.ordinal", True) if step.counted else ""
     if step.counted:
         ctx.out.line(f"int {name} = 0;")
@@ -131,7 +137,7 @@ def _each_item(ctx: RoleContext, step: Items, head: str) -> Iterator[None]:
             ctx.out.line(f"++{name};")
 
 
-def _counter(ctx: RoleContext, which: int) -> str:
+def counter(ctx: RoleContext, which: int) -> str:
     """The address of the launch's counter of items given out (0), or of CTAs that have left (1)."""
     name = next(p.name for p in ctx.kernel.params if p.kind == "counter")
     return f"&{ctx.scope.get('counter', name)}[{ctx.scope.get('scalar', name)}][{which}]"
@@ -140,14 +146,16 @@ def _counter(ctx: RoleContext, which: int) -> str:
 @lowers(Fetch)
 def fetch(ctx: RoleContext, step: Fetch) -> None:
     _only_one(ctx, step)
-    ctx.out.line(f"item = atomicAdd({_counter(ctx, 0)}, 1) + gridDim.x;")
+    name = f"const int {ctx.ahead}" if ctx.ahead else "item"
+    ctx.out.line(f"{name} = atomicAdd({counter(ctx, 0)}, 1) + gridDim.x;")
 
 
 @lowers(PutItem)
 def put_item(ctx: RoleContext, step: PutItem) -> None:
     _only_one(ctx, step)
     to = ctx.tile_address(ctx.kernel.buffer(step.buffer), Poly(), step.slot)
-    ctx.out.line(f"{ctx.ptx('store_shared_int')}({to}, item < total ? item : -1);")
+    item = ctx.ahead if step.ahead else "item"
+    ctx.out.line(f"{ctx.ptx('store_shared_int')}({to}, {item} < total ? {item} : -1);")
 
 
 def _only_one(ctx: RoleContext, step: Step) -> None:
@@ -159,16 +167,17 @@ def _only_one(ctx: RoleContext, step: Step) -> None:
 def take_item(ctx: RoleContext, step: TakeItem) -> None:
     ctx.need_all_threads(step)
     at = ctx.tile_address(ctx.kernel.buffer(step.buffer), Poly(), step.slot)
-    ctx.out.line(f"const int item = __shfl_sync(~0u, {ctx.ptx('load_shared_int')}({at}), 0);")
+    item = ctx.ahead if step.ahead else "item"
+    ctx.out.line(f"const int {item} = __shfl_sync(~0u, {ctx.ptx('load_shared_int')}({at}), 0);")
 
 
 @lowers(Leave)
 def leave(ctx: RoleContext, step: Leave) -> None:
     ctx.out.line(f"if ({'item >= total' if ctx.elected else 'item < 0'}) break;")
-    _decode(ctx, ctx.kernel.grid, ctx.item_counts)
+    decode(ctx, ctx.kernel.grid, ctx.item_counts)
 
 
-def _product(counts: Iterable[str]) -> str:
+def product(counts: Iterable[str]) -> str:
     return " * ".join(c for c in counts if c != "1") or "1"
 
 
@@ -185,32 +194,44 @@ def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[st
     return out
 
 
-def _decode(ctx: RoleContext, grid: Grid, counts: dict[str, str]) -> None:
-    """Bind the grid indices. Item numbers are not negative, so `/` and `%` floor."""
+def decode(
+    ctx: RoleContext, grid: Grid, counts: dict[str, str], item: str = "item", prefix: str = "", kind: str = "const int"
+) -> None:
+    """Bind the grid indices, under names with a prefix. Item numbers are not negative, so `/` and `%` floor."""
     axes = {a.index: a for a in grid.axes}
     if grid.order is None:
-        _split(ctx, "item", list(axes.values()), list(counts.values()))
+        _split(ctx, item, list(axes.values()), list(counts.values()), prefix=prefix, kind=kind)
         return
     order = grid.order
-    heads, rows = (_product(counts[i] for i in group) for group in (order.inner, order.outer))
+    heads, rows = (product(counts[i] for i in group) for group in (order.inner, order.outer))
     names = {n: ctx.names().fresh(n) for n in ("combinations", "section", "first", "wide", "place")}
     ctx.out.define("const int", names["combinations"], heads)
     if order.size is None:
-        first, wide, at = "0", names["combinations"], "item"
+        first, wide, at = "0", names["combinations"], item
     else:
         size = ctx.text(order.size, PRIMARY)
         first, wide, at = names["first"], names["wide"], names["place"]
         section = names["section"]
         ctx.out.define("const int", section, f"min({bare(size)}, {names['combinations']})")
-        ctx.out.define("const int", at, f"item % ({section} * {rows})")
-        ctx.out.define("const int", first, f"item / ({section} * {rows}) * {section}")
+        ctx.out.define("const int", at, f"{item} % ({section} * {rows})")
+        ctx.out.define("const int", first, f"{item} / ({section} * {rows}) * {section}")
         ctx.out.define("const int", wide, f"min({section}, {names['combinations']} - {first})")
-    _split(ctx, f"{at} / {wide}", [axes[i] for i in order.outer], [counts[i] for i in order.outer], order.reversed)
+    _split(
+        ctx, f"{at} / {wide}", [axes[i] for i in order.outer], [counts[i] for i in order.outer], order.reversed, prefix, kind
+    )
     inner = f"{at} % {wide}" if first == "0" else f"({first} + {at} % {wide})"
-    _split(ctx, inner, [axes[i] for i in order.inner], [counts[i] for i in order.inner])
+    _split(ctx, inner, [axes[i] for i in order.inner], [counts[i] for i in order.inner], prefix=prefix, kind=kind)
 
 
-def _split(ctx: RoleContext, rest: str, axes: list[GridAxis], counts: list[str], turned: str | None = None) -> None:
+def _split(
+    ctx: RoleContext,
+    rest: str,
+    axes: list[GridAxis],
+    counts: list[str],
+    turned: str | None = None,
+    prefix: str = "",
+    kind: str = "const int",
+) -> None:
     """Bind the indices of some axes to the blocks of a combined number: the last axis runs fastest."""
     if " " in rest and len(axes) > 1:
         name = ctx.names().fresh("rest")
@@ -222,8 +243,8 @@ def _split(ctx: RoleContext, rest: str, axes: list[GridAxis], counts: list[str],
         block = "0" if count == "1" else rest if last else f"{rest} % {count}"
         if axis.index == turned and block != "0":
             block = f"({count} - 1 - {block})"
-        name = ctx.bind(grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
-        ctx.out.define("const int", name, bare(block) if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
+        name = ctx.bind(prefix + grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
+        ctx.out.define(kind, name, bare(block) if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
         if count == "1" or last:
             continue
         rest = f"{rest} / {count}"

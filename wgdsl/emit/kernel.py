@@ -7,7 +7,7 @@ from ..roles.model import COUNTERS, Kernel, Param, Registers, Role, RoleProgram,
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.sm_90a import SM_90A
 from ..targets.tma import TMA
-from . import compute, control, copies, products, stores, sync  # noqa: F401  (they register their lowerings)
+from . import compute, control, copies, joined, products, stores, sync  # noqa: F401  (they register their lowerings)
 from .context import KernelContext, RoleContext, stride_key
 from .lowering import require_lowerings
 from .writer import Writer

@@ -244,10 +244,14 @@ class Items(Step):
     source: `stride` = the items that the grid gives the CTA. `counter` = those that `Fetch` takes, until `Leave` finds none;
     then the last CTA to leave sets the counter back. `work` = those that `TakeItem` reads, until `Leave` finds none; the
     indices are bound behind `Leave`.
+
+    joined: the role learns of each item in the one before it, by `NextItem`; the first is the CTA's own number, and `Leave`
+    isn't needed. Binds `item.begun`, which is 0 for the first item and what `Begun` has said in the one before for others.
     """
 
     source: str = "stride"
     counted: bool = False
+    joined: bool = False
     body: tuple[Step, ...] = region()
 
 
@@ -258,23 +262,43 @@ class Fetch(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class PutItem(Step):
-    """Write the number of this item to buffer[slot] for the other roles, or -1 if there is none. By one thread."""
+    """Write the number of this item to buffer[slot] for the other roles, or -1 if there is none. By one thread.
+
+    ahead: of the item that follows, which `Fetch` has taken."""
 
     buffer: str
     slot: Slot
+    ahead: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeItem(Step):
-    """Read the number of this item from buffer[slot]: lane 0 of each warp, for its warp."""
+    """Read the number of this item from buffer[slot]: lane 0 of each warp, for its warp. ahead: of the item that follows."""
 
     buffer: str
     slot: Slot
+    ahead: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leave(Step):
     """Leave the items if there is none. Directly in the body of `Items`."""
+
+
+NEXT = "next."  # prefix of what is bound for the item that follows
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextItem(Step):
+    """Bind what is known of the item that follows, in joined `Items`: `item.follows` is 1 if there is one, else 0, and
+    `next.b`, `next.i.lo`, ... are its grid indices, or this item's own if there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun(Step):
+    """Whether the item that follows has been begun in this one, 0 or 1: its `item.begun`. The ring positions say the rest."""
+
+    value: Poly
 
 
 @dataclass(frozen=True, kw_only=True)

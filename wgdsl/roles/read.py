@@ -107,8 +107,8 @@ class _Reader:
     def bound(self, row: Row, values: dict[str, Any], scope: Scope) -> Scope:
         """What a block can name: the variable of its loop, the indices of an item (behind `leave` where it is fetched)."""
         if row.inside == "items":
-            counted = ["item.ordinal"] if values["counted"] else []
-            return scope.with_integers([*counted, *(scope.grid if values["source"] == "stride" else ())])
+            own = [*(["item.ordinal"] if values["counted"] else []), *(["item.begun"] if values["joined"] else [])]
+            return scope.with_integers([*own, *(scope.grid if values["source"] == "stride" or values["joined"] else ())])
         return scope.with_integers([values[row.inside]]) if row.inside else scope
 
     def nested(self, row: Row, slot: Slot, block: Block, scope: Scope, values: dict[str, Any]) -> tuple:
@@ -124,6 +124,8 @@ class _Reader:
         found = matched(line, strict=False)
         if found.row.after == "items":
             return scope.with_integers(scope.grid)
+        if found.row.after == "next":
+            return scope.with_integers(["item.follows", *(m.NEXT + name for name in scope.grid)])
         return scope.with_integers([node.id for slot, node in found.slots if found.row.after in slot.fields])
 
     # Places.

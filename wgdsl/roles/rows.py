@@ -68,7 +68,8 @@ Piece = Words | Slot | Maybe
 @dataclass(frozen=True, eq=False)
 class Row:
     """`remark`: what follows from the rest, printed as a comment. `inside`, `after`: the integers that the row's block can
-    name, and those that the lines after it can: a field that holds a name, or "items", the indices of the grid."""
+    name, and those that the lines after it can: a field that holds a name; "items", the indices of the grid; "next", those of the
+    item that follows."""
 
     make: type
     pattern: str
@@ -237,11 +238,15 @@ VALUES = (
     _value("operand", " 64 x {cols:int}"),
 )
 STEPS = (
-    Row(m.Items, "items(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
+    Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
     Row(m.Fetch, "fetch item"),
-    Row(m.PutItem, "put item in {buffer slot:stage}"),
-    Row(m.TakeItem, "take item from {buffer slot:stage}"),
+    Row(m.PutItem, "put item in {buffer slot:stage}", {"ahead": False}),
+    Row(m.PutItem, "put next item in {buffer slot:stage}", {"ahead": True}),
+    Row(m.TakeItem, "take item from {buffer slot:stage}", {"ahead": False}),
+    Row(m.TakeItem, "take next item from {buffer slot:stage}", {"ahead": True}),
     Row(m.Leave, "leave if no item", after="items"),
+    Row(m.NextItem, "next item", after="next"),
+    Row(m.Begun, "begun {value:poly}"),
     Row(m.Let, "let {name:new} = {value:poly}", after="name"),
     Row(
         m.Loop,

@@ -187,6 +187,27 @@ def _arrivals(k: Kernel) -> Iterator[Found]:
                 yield s, f"each warp would arrive {s.count} times"
 
 
+# Items.
+def _joined(k: Kernel) -> Iterator[Found]:
+    """Of what follows an item only joined items say anything, and they say it once, in every item."""
+    for role in k.roles:
+        known = set()
+        for s in (s for s in walk(role.steps) if isinstance(s, m.Items) and s.joined):
+            directly = [x for x in s.body if isinstance(x, m.NextItem)]
+            if len(directly) != 1:
+                yield s, f"its body names the next item {len(directly)} times"
+            if any(isinstance(x, m.Begun) for x in walk(s.body[:-1])):
+                yield s, "`begun` is its last step"
+            known |= {id(x) for x in walk(s.body)}
+        for s in walk(role.steps):
+            if _of_next(s) and id(s) not in known:
+                yield s, "it tells of the next item, which items learn of only where they are joined"
+
+
+def _of_next(s: Step) -> bool:
+    return isinstance(s, m.NextItem | m.Begun) or (isinstance(s, m.PutItem | m.TakeItem) and s.ahead)
+
+
 # Shapes.
 def _copies(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
@@ -285,6 +306,7 @@ RULES = (
     Rule("a ring's buffers and barriers have its stages", _rings),
     Rule("a buffer or barrier is addressed at a position in its own ring", _slots),
     Rule("one thread may arrive several times, each of the warps arrives once", _arrivals),
+    Rule("joined items name the next one once, directly in their body, and say last whether they have begun it", _joined),
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
     Rule("a product's operands and accumulator have its shape and type", _products),
     Rule("what several CTAs add to holds f32", _adds),

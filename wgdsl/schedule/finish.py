@@ -41,12 +41,13 @@ from ..syntax import ast
 from ..targets.registers import WARPGROUP
 from .combine import Combined, combined, final_value
 from .items import opened
+from .joined import JoinedSync
 from .place import WARPS, Placed, name_of
 from .plan import steps_of
-from .sync import SECOND, RoleSync
+from .sync import SECOND
 
 
-class MathSync(RoleSync):
+class MathSync(JoinedSync):
     """A role that multiplies and computes."""
 
     def __init__(self, *args):

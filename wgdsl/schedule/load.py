@@ -11,13 +11,14 @@ from ..program.poly import Poly
 from ..roles.model import Advance, Arrive, Expect, If, Slot, Step, Tma, Wait
 from ..syntax import ast
 from .items import opened
+from .joined import JoinedSync
 from .pipeline import Copy, ast_text
 from .place import Placed, name_of
 from .plan import steps_of
-from .sync import SECOND, RoleSync
+from .sync import SECOND
 
 
-class LoadSync(RoleSync):
+class LoadSync(JoinedSync):
     """A role whose steps are fills."""
 
     def collect(self) -> None:

@@ -14,6 +14,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.schedule import (
     AxisNotCovered,
     BadNumber,
+    CantJoin,
     DeclaredTwice,
     ExtentNotFixed,
     FinishEarly,
@@ -95,6 +96,7 @@ class Plan:
     grid: tuple[str, ...]
     persistent: bool
     work: Work | None  # how a dynamic grid hands out its items
+    joined: bool  # items reach into one another
     skips: bool  # tiles that are empty for the rows of a warpgroup
     roles: tuple[RolePlan, ...]
     homes: dict[str, Home]
@@ -189,6 +191,7 @@ class _Planner:
             grid=grid.axes,
             persistent=grid.persistent is not None,
             work=self.work(grid, roles),
+            joined=grid.joined,
             skips=bool(self.of(ast.SkipDecl)),
             roles=roles,
             homes=self.homes(tiles, stream.axis),
@@ -239,10 +242,8 @@ class _Planner:
         return out
 
     def grid_features(self, grid: ast.GridDecl, stream: ast.StreamDecl) -> None:
-        unsupported = ((grid.joined, "`joined`", "drop it: items then follow each other"),)
-        for used, what, cure in unsupported:
-            if used:
-                self.problems.append(NotYetSupported(span=grid.span, what=what, cure=cure))
+        if grid.joined:
+            self.problems += unjoinable(grid, self.schedule)
         part = stream.split_index
         if part in (*self.graph.extents, *self.graph.dims):
             self.problems.append(DeclaredTwice(span=stream.span, what="index or dim", name=part or ""))
@@ -510,6 +511,16 @@ class _Planner:
             behind = {id(s) for s in steps[loop + 1 :]}
             early = (s for s in steps_of(r.steps) if isinstance(s, ast.FinishStep) and id(s) not in behind)
             self.problems += [FinishEarly(span=s.span, axis=plan.axis) for s in early]
+
+
+def unjoinable(grid: ast.GridDecl, schedule: ast.Schedule) -> Iterator[CantJoin | NotYetSupported]:
+    """What stands beside `joined` and excludes it."""
+    if grid.persistent is None:
+        why = "each CTA runs one item, so none follows it"
+        yield CantJoin(span=grid.span, why=why, cure="`grid persistent joined over ...`, or drop `joined`")
+    for skip in (i for i in schedule.items if isinstance(i, ast.SkipDecl)):
+        cure = "drop this line, or `joined`"
+        yield NotYetSupported(span=skip.span, what="`skip` in a grid whose items are joined", cure=cure)
 
 
 def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:

@@ -108,6 +108,8 @@ class Agent:
         self.held = launch_registers(cta.world.kernel.threads)
         self.item: Item | None = None
         self.leaving = False  # no item is left
+        self.following: Item | None = None  # what the role knows of the item after this one, where items are joined
+        self.begun = 0  # whether this item has begun that one
         self.step: Step | None = None
         self.op: Op | None = None  # the operation within the step
         self.blocked: Blocked | None = None

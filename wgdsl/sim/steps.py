@@ -5,7 +5,7 @@ One function a step type, in `MEANING`. A step that may have to wait is a genera
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -26,7 +26,7 @@ from ..roles import model as m
 from ..targets.registers import WARPGROUP
 from ..targets.sm_90a import SM_90A
 from .barriers import Knowledge, MBarrier, NamedBarrier
-from .cta import THREAD, WHOLE, Agent, Blocked, Copy, Run
+from .cta import THREAD, WHOLE, Agent, Blocked, Copy, Item, Run
 from .elementwise import Scope, indices, run
 from .integers import holds, value_of
 from .registers import QUAD, ROWS, Product
@@ -55,14 +55,32 @@ def means(kind: type[m.Step]):
 
 @means(m.Items)
 def items(a: Agent, s: m.Items) -> Run:
-    outside = a.env
-    given = a.cta.items if s.source == "stride" else (*a.cta.items, None) if s.source == "counter" else repeat(None)
-    for ordinal, item in enumerate(given):
+    outside, begun = a.env, 0
+    for ordinal, item in enumerate(_given(a, s)):
         a.item, a.env = item, {**outside, "item.ordinal": ordinal, **(item.indices if item is not None else {})}
+        if s.joined:
+            a.env["item.begun"], a.begun = begun, 0
         yield from a.run(s.body)
+        begun = a.begun
         if a.leaving:
             break
     a.item, a.env, a.leaving = None, outside, False
+
+
+def _given(a: Agent, s: m.Items) -> Iterable[Item | None]:
+    """The items that a role runs, one by one. None: there is no further one, or the role has still to learn of it."""
+    if s.joined:
+        return _joined(a, s.source)
+    return a.cta.items if s.source == "stride" else (*a.cta.items, None) if s.source == "counter" else repeat(None)
+
+
+def _joined(a: Agent, source: str) -> Iterator[Item]:
+    """Each item says which one follows: by the grid's rule, or by what its steps read (`TakeItem`)."""
+    item = a.cta.items[0] if a.cta.items else None
+    while item is not None:
+        a.following = None if source == "work" else next((i for i in a.cta.items if i.number > item.number), None)
+        yield item
+        item = a.following
 
 
 @means(m.Fetch)
@@ -76,7 +94,8 @@ def put_item(a: Agent, s: m.PutItem) -> None:
     a.need(THREAD)
     tile = a.cells(s.buffer, Poly(), s.slot)
     a.cta.memory.write(a, tile.cells, asynchronous=False)
-    tile.data[...] = NO_ITEM if a.item is None else a.item.number
+    item = a.following if s.ahead else a.item
+    tile.data[...] = NO_ITEM if item is None else item.number
 
 
 @means(m.TakeItem)
@@ -85,13 +104,29 @@ def take_item(a: Agent, s: m.TakeItem) -> None:
     tile = a.cells(s.buffer, Poly(), s.slot)
     a.cta.memory.read(a, tile.cells, asynchronous=False)
     number = int(tile.data.flat[0])
-    a.item = next((i for i in a.cta.items if i.number == number), None)
+    item = next((i for i in a.cta.items if i.number == number), None)
+    if s.ahead:
+        a.following = item
+        return
+    a.item = item
     a.env.update(a.item.indices if a.item is not None else {})
 
 
 @means(m.Leave)
 def leave(a: Agent, s: m.Leave) -> None:
     a.leaving = a.item is None
+
+
+@means(m.NextItem)
+def next_item(a: Agent, s: m.NextItem) -> None:
+    seen = a.following or a.item
+    a.env["item.follows"] = int(a.following is not None)
+    a.env.update({m.NEXT + name: value for name, value in seen.indices.items()} if seen is not None else {})
+
+
+@means(m.Begun)
+def begun(a: Agent, s: m.Begun) -> None:
+    a.begun = a.integer(s.value)
 
 
 @means(m.Let)
