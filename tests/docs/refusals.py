@@ -30,7 +30,10 @@ OTHER_MASK = (
     ("logsumexp[j] X[b,g,r,i,j]", "logsumexp[j] Y[b,g,r,i,j]"),
     ("  P[b,g", "  Y[b,g,r,i,j] = X[b,g,r,i,j] where j <= i\n  P[b,g"),
 )
-ONE_MORE = (("out    L:", "out    Z: f32[B, H, M]\n  out    L:"), ("  L[b,h,i]", "  Z[b,h,i] = max[j] X[b,g,r,i,j]\n  L[b,h,i]"))
+ONE_MORE = (
+    ("out    L:", "out    Z: f32[B, H, M]\n  out    L:"),
+    ("  L[b,h,i]", "  Z[b,h,i] = max[j] X[b,g,r,i,j]\n  L[b,h,i]"),
+)
 
 
 def attention(steps: str = "", *, before: str = "await Qs", finish: str = "O, L via Os", rescale: str = "rescale O") -> str:
@@ -66,7 +69,7 @@ AROUND = """math {
   }"""
 PERSISTENT = "grid persistent over (b, g, r, i)\n  "
 DYNAMIC = "grid persistent dynamic over (b, g, r, i)"
-TWICE = "role more : 2 warpgroups, registers 24, split i\n  more { }\n  role math : 1 warpgroup, registers 240, split i\n  tile i 64"
+TWICE = "role more : 2 warpgroups, registers 24, split i\n  more { }"
 
 REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
     "tile": {
@@ -85,6 +88,7 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "an index that the program lacks": (Case("simple", "grid over (b, g, r, i, q)"),),
         "the streamed index": (Case("simple", "grid over (b, g, r, i, j)"),),
         "an axis that a result lacks": (Case("simple", "grid over (b, g, r, i, d)"),),
+        "`fuse m = (r, i)`, which is not yet supported": (Case("simple", "fuse m = (r, i)"),),
     },
     "combine": {
         "results made of anything but plain sums along the stream, such as a maximum, or a sum that is scaled to one": (
@@ -114,7 +118,9 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "a part that isn't 64 rows": (Case("simple", "tile i 192"),),
         "`split tiles` in a grid that isn't persistent": (Case("simple", f"{MATH} tiles"),),
         "without a turn around the loop": (Case("simple", f"{ITEMS}  smem Qs = Q[i] by tma ring 2\n  {MATH} tiles"),),
-        "with fewer slots for what is filled once an item than warpgroups": (Case("simple", f"{ITEMS}  {MATH} tiles\n  {AROUND}"),),
+        "with fewer slots for what is filled once an item than warpgroups": (
+            Case("simple", f"{ITEMS}  {MATH} tiles\n  {AROUND}"),
+        ),
     },
     "smem": {
         "more shared memory than the target has, with each buffer's share and what would fit": (
@@ -143,7 +149,9 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
             Case("pipelined", "smem As = A[i, k] by tma ring 1\n  smem Bs = B[n, k] by tma ring 1"),
         ),
         "two depths for operands of one `fill`": (Case("pipelined", "smem As = A[i, k] by tma ring 2"),),
-        "more than shared memory has": (Case("pipelined", "smem As = A[i, k] by tma ring 8\n  smem Bs = B[n, k] by tma ring 8"),),
+        "more than shared memory has": (
+            Case("pipelined", "smem As = A[i, k] by tma ring 8\n  smem Bs = B[n, k] by tma ring 8"),
+        ),
     },
     "Q once, or twice": {
         "a part that isn't there": (
@@ -158,7 +166,9 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "a part that is larger than what it lies over": (Case("simple", "tile j 128", dims=WIDE),),
         "than a slot": (Case("simple", "tile j 32\n  smem Os = O[i] by tma over Vs"),),
         "more parts than the ring has slots": (Case("three", "smem Os = O[i] by tma over Vs"),),
-        "a ring of which each warpgroup has its own part": (Case("pipelined", "tile n 64\n  smem Cs = C[i, n] by tma over As"),),
+        "a ring of which each warpgroup has its own part": (
+            Case("pipelined", "tile n 64\n  smem Cs = C[i, n] by tma over As"),
+        ),
         "an operand over another": (Case("simple", "smem Vs = V[j] by tma ring 2 over Qs"),),
         "`await Os` where Os lies over what has one slot": (
             Case("simple", PERSISTENT + attention("once { await Os }")),
