@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import wgdsl
-from tests.lowering import ATTENTION, FA3, GEMM, PIPELINED, SIMPLE
+from tests.lowering import ATTENTION, FA3, GEMM, PIPELINED, SIMPLE, shipped
 
 WIDE = FA3.replace("i 128", "i 192").replace("2 warpgroups, registers 240", "3 warpgroups, registers 160")
 WIDE = WIDE.replace("registers 24\n", "registers 32\n")
@@ -93,3 +93,13 @@ def test_other_mistakes_come_first():
     """A budget is looked at when all else is right: what is wrong elsewhere would spoil every trial."""
     problems = refused(FA3.replace("i 128, j 128", "i 100, j 100")).problems
     assert all(p.nearest in (None, ()) for p in problems if hasattr(p, "nearest"))
+
+
+def test_of_several_kernels_the_one_that_fails_is_changed():
+    program, two = shipped("examples/row_softmax/row_softmax.wg"), shipped("schedules/hopper/row_softmax_two_pass.wg")
+    deep = two.replace("smem As = A[i, k] by tma ring 3", "smem As = A[i, k] by tma ring 6")
+    deep = deep.replace("smem Bs = B[n, k] by tma ring 3", "smem Bs = B[n, k] by tma ring 6")
+    with pytest.raises(wgdsl.WgError) as caught:
+        wgdsl.compile(program, schedule=deep, dims={"K": 64}, build=False)
+    (problem,) = caught.value.problems
+    assert problem.nearest and "`ring 3` for `As` and `Bs`" in problem.nearest

@@ -80,7 +80,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
 
 
 def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, Any, Any]:
-    """The program graph, the streamed graph (of each kernel, if there are several), and the role program that a schedule makes."""
+    """The program graph, the streamed graph (of each kernel, if there are several), and the schedule's role program."""
     from .analyse.analyse import analyse
     from .resolve.resolve import resolve as resolve_schedule
     from .roles.join import joined
@@ -230,19 +230,22 @@ def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
 
 def proposing(journal: Journal, failed: WgError) -> list[Problem]:
     """The problems; those of placement with the nearest schedules that fit, which are tried on the forms of the journal."""
-    if len(journal.forms.get("stream", ())) != 1:  # several kernels: which of them a proposal would be for, nobody says
+    if "stream" not in journal.forms:
         return list(failed.problems)
-    schedule, _ = journal.forms["resolve"]  # its numbers are literals
-    return fitted(schedule, failed.problems, lambda s: _lowers(journal, s))
+    kernels = zip(journal.forms["cut"], journal.forms["stream"], strict=True)  # the numbers of their schedules are literals
+    wrong = [(p.schedule, streamed) for p, streamed in kernels if not _lowers(streamed, p.schedule)]
+    if len(wrong) != 1:  # a change of one kernel doesn't mend another
+        return list(failed.problems)
+    schedule, streamed = wrong[0]
+    return fitted(schedule, failed.problems, lambda s: _lowers(streamed, s))
 
 
-def _lowers(journal: Journal, schedule: ast.Schedule) -> bool:
+def _lowers(streamed: Any, schedule: ast.Schedule) -> bool:
     """Whether another schedule along the same axis can be lowered, and passes the checks."""
     from .schedule.lower import lower as lower_schedule
     from .verify.structural import check
 
     try:
-        (streamed,) = journal.forms["stream"]
         check(lower_schedule(streamed, schedule))
     except WgError:
         return False

@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 
 import wgdsl
+from tests.docs.pages import PAGES, ROOT, blocks
 from tests.programs.test_language import SCHEDULE
-from wgdsl.cli import app, main
+from wgdsl.cli import ENVIRONMENT, OK, app, main
 from wgdsl.forms import COMPILED, EMITS, PASSES
 from wgdsl.foundation.source import Source
 from wgdsl.roles.matching import Match, matched
 from wgdsl.roles.rows import TABLES
 from wgdsl.roles.text import roles_text
+from wgdsl.runtime.cuda import available
 from wgdsl.syntax.lines import Line
 from wgdsl.syntax.parser import parse
 from wgdsl.tools.running import run
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FRAMES = {
     "": "{}",
-    "placement": "wg 1\nschedule s for p on sm_90a {{\n{}\n}}\n",
     "explicit": "wg 1\nroles s for p on sm_90a {{ kernel k {{\n{}\n}} }}\n",
     "explicit role": "wg 1\nroles s for p on sm_90a {{ kernel k {{ role r : warpgroups 0 +: 1 {{\n{}\n}} }} }}\n",
     "explicit ops": "wg 1\nroles s for p on sm_90a {{ kernel k {{ role r : warpgroups 0 +: 1 {{ compute {{\n{}\n}} }} }} }}\n",
+    "example": "wg 1\n{}",
     "steps": "wg 1\nschedule s for p on sm_90a {{ math {{\n{}\n}} }}\n",
     "items": "wg 1\nprogram p {{\n{}\n}}\n",
 }
@@ -39,17 +39,12 @@ LOADS = {
 }
 
 
-def blocks(page: Path, language: str = "wg") -> list[tuple[str, str]]:
-    """(words after the language, text) of every fenced block of a page."""
-    return re.findall(rf"^```{language} ?(.*)\n((?:.*\n)*?)```$", page.read_text("utf-8"), re.MULTILINE)
-
-
 EVERY = [(page.name, kind, text) for page in PAGES for kind, text in blocks(page)]
 
 
 @pytest.mark.parametrize("page, kind, text", EVERY)
 def test_every_block_is_read(page, kind, text):
-    parse(Source(page, FRAMES.get(kind, "{}").format(text)))
+    parse(Source(page, FRAMES.get(kind, FRAMES.get(kind.partition(" ")[0], "{}")).format(text)))
 
 
 def test_the_vocabulary_of_the_explicit_form_is_whole():
@@ -174,6 +169,32 @@ def test_the_readme_shows_what_a_mistake_gives(console):
     code, seen, shown = console("check", mistake="      await A[k]\n")
     assert code == 1
     assert seen.strip() == shown.strip()
+
+
+def test_the_commands_of_the_readme(tmp_path, monkeypatch, capsys):
+    """In their order, as they stand there. Those that need a GPU say so where there is none."""
+    commands = [c for _, text in blocks(ROOT / "README.md", "sh") for c in text.splitlines() if c]
+    linear = next(text for _, text in blocks(ROOT / "README.md") if "program linear" in text)
+    (tmp_path / "linear.wg").write_text(linear, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert len(commands) > 10
+    for command in commands:
+        program, *given = shlex.split(command, comments=True)
+        assert program == "wgdsl"
+        needs_gpu = "on a GPU:" in command
+        if needs_gpu and available():
+            continue  # it would start this process again, to watch over it
+        with pytest.raises(SystemExit) as exit:
+            main(given)
+        seen = capsys.readouterr()
+        assert exit.value.code == (ENVIRONMENT if needs_gpu else OK), (command, seen.out + seen.err)
+
+
+def test_the_two_commands_of_the_readme_are_targets():
+    (shown,) = (text for _, text in blocks(ROOT / "README.md", "") if text.startswith("make demo"))
+    made = re.findall(r"^make (\w+)", shown, re.MULTILINE)
+    assert made == ["demo", "test"]
+    assert set(made) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
 @pytest.mark.parametrize(

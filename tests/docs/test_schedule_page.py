@@ -1,0 +1,184 @@
+"""The page of schedules: each line and lever in one form, its example compiled and simulated, each of its refusals provoked."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+import wgdsl
+from tests.docs.pages import FORM, ROOT, sections
+from tests.docs.refusals import REFUSALS, Case
+from tests.programs.edits import edit
+from wgdsl.diagnostics.emit import CompilerWarning
+from wgdsl.foundation.source import Source
+from wgdsl.roles.model import Loop, Wgmma, walk
+from wgdsl.runtime.kernel import Kernel
+from wgdsl.syntax.parser import parse
+from wgdsl.tools.running import run
+
+SECTIONS = sections()
+SIZES = ({"M": 130, "N": 200}, {"M": 300, "N": 270}, {"M": 1, "N": 0})  # a tile and a bit, several tiles, none
+OTHERS = {"B": 1, "G": 1, "R": 2, "K": 200}
+FIXED = {"D": 64, "E": 64}
+
+
+@cache
+def programs() -> dict[str, str]:
+    """The shipped programs, as texts."""
+    return {parse(Source(p, p.read_text("utf-8"))).programs[0].name: p.read_text("utf-8") for p in ROOT.glob("examples/*/*.wg")}
+
+
+@cache
+def program_of(base: str) -> str:
+    """The name of the program that a shipped schedule is for."""
+    found = {s.name: s for p in ROOT.glob("schedules/*/*.wg") for s in parse(Source(p, p.read_text("utf-8"))).schedules}
+    while found[base].extends:
+        base = found[base].extends or ""
+    return found[base].program
+
+
+def compiled(schedule: str, *edits: tuple[str, str], dims: dict[str, int], **options: object) -> Kernel:
+    """The kernel of a schedule that extends a shipped one."""
+    name = program_of(re.findall(r"extends (\w+)", schedule)[0])
+    text = edit(programs()[name], *edits)
+    needed = {d: n for d, n in dims.items() if d in re.findall(r"\w+", text.partition("type")[0])}
+    needed = {d: n for d, n in needed.items() if d != "K" or name == "row_softmax"}  # else it is streamed
+    return wgdsl.compile(text, schedule=f"wg 1\n{schedule}", dims=needed, types={"T": "bf16"}, options=options, build=False)
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.title)
+def test_every_section_has_the_form(section):
+    assert tuple(label for label, _ in section.bullets) == FORM
+    assert section.examples
+    assert {clause for clause, _ in section.refusals} == set(REFUSALS.get(section.title, ()))
+
+
+def test_every_case_is_of_a_section():
+    assert set(REFUSALS) == {s.title for s in SECTIONS if s.refusals}
+
+
+EXAMPLES = [
+    pytest.param(settings, text, id=f"{s.title}: {name}")
+    for s in SECTIONS
+    for settings, block in s.examples
+    for text in re.findall(r"^schedule (?:.*\n)*?\}\n", block, re.MULTILINE)
+    for name in re.findall(r"^schedule (\w+)", text)
+]
+
+
+@pytest.mark.parametrize("settings, text", EXAMPLES)
+def test_each_example_is_right(settings, text):
+    """In the simulator, at awkward sizes; attention with and without a mask."""
+    masks = [True] if settings == "causal=true" else [False, True]
+    is_attention = program_of(re.findall(r"extends (\w+)", text)[0]) == "attention"
+    options: list[dict[str, object]] = [{"causal": m} for m in masks] if is_attention else [{}]
+    for chosen in options:
+        kernel = compiled(text, dims={**FIXED, "K": 64}, **chosen)
+        for sizes in SIZES:
+            dims = {d: ({**OTHERS, **sizes})[d] for d in kernel.graph.dims}
+            assert run(kernel, dims, device="sim", check=True).right, (chosen, sizes)
+
+
+CASES = [
+    pytest.param(case, code, id=f"{s.title}: {clause[:40]} {k}")
+    for s in SECTIONS
+    for clause, code in s.refusals
+    for k, case in enumerate(REFUSALS.get(s.title, {}).get(clause, ()))
+]
+
+
+@pytest.mark.parametrize("case, code", CASES)
+def test_each_refusal_has_its_code(case: Case, code: str):
+    with pytest.raises(wgdsl.WgError) as refused:
+        compiled(f"schedule wrong extends {case.base} {{\n  {case.lines}\n}}\n", *case.edits, dims=dict(case.dims))
+    assert code in [p.code for p in refused.value.problems], str(refused.value)
+
+
+# What the page says becomes of a line.
+
+
+def steps(kernel: Kernel, kind: type) -> list:
+    return [s for k in kernel.roles.kernels for r in k.roles for s in walk(r.steps) if isinstance(s, kind)]
+
+
+def attention(base: str, lines: str = "", *edits: tuple[str, str], **options: object) -> Kernel:
+    return compiled(f"schedule s extends {base} {{ {lines} }}\n", *edits, dims=FIXED, **options)
+
+
+WINDOW = ("where not causal or j <= i + N - M", "where j <= i and i - j < 1000")
+
+
+def masks(kernel: Kernel) -> list[str]:
+    """What each loop of products tests."""
+    roles = [r for k in kernel.roles.kernels for r in k.roles]
+    loops = (s for r in roles for s in walk(r.steps) if isinstance(s, Loop) and any(isinstance(x, Wgmma) for x in walk(s.body)))
+    return [s.mask for s in loops]
+
+
+@pytest.mark.parametrize("base, copies", [("simple", 3), ("fa3", 4), ("three", 4)])
+def test_a_window_gives_three_loops_and_four_copies_at_most(base, copies):
+    kernel = attention(base, "", WINDOW)
+    front, middle, behind = masks(kernel)
+    assert "partial" in front and middle == "{}" and "partial" in behind
+    products = [s.acc for s in steps(kernel, Wgmma)]
+    assert {products.count(acc) for acc in products} == {copies}
+
+
+def test_a_condition_that_is_not_affine_is_tested_in_every_tile():
+    kernel = attention("simple", "", ("where not causal or j <= i + N - M", "where (i + j) % 3 > 0 or j < 5"))
+    assert masks(kernel) and all("where" in m for m in masks(kernel))
+
+
+def test_the_ring_of_items_is_derived():
+    (kernel,) = attention("fa3", "grid persistent dynamic over (b, g, r, i)").roles.kernels
+    assert next(r for r in kernel.rings if r.name == "work").stages == 2
+
+
+def test_longest_first_changes_nothing_where_items_are_equally_long():
+    line = "grid persistent dynamic over (b, g, r, i)"
+
+    def order(text: str, causal: bool):
+        return attention("fa3", text, causal=causal).roles.kernels[0].grid.order
+
+    assert order(f"{line} longest_first", False) == order(line, False)
+    assert order(f"{line} longest_first", True) != order(line, True)
+
+
+def test_two_sets_of_registers_unroll_the_loop_twice():
+    text = next(t for s in SECTIONS if s.title == "regs P ring 2" for _, t in s.examples)
+    kernel = compiled(text, dims=FIXED)
+    assert 2 in [s.step for s in steps(kernel, Loop)]
+    with pytest.warns(CompilerWarning, match="WG0503"):
+        _ = kernel.cubin
+
+
+# The tables of shipped schedules.
+
+
+def rows() -> list[list[str]]:
+    page = (ROOT / "docs" / "schedule.md").read_text("utf-8")
+    part = page.partition("## Shipped schedules\n")[2].partition("\n## ")[0]
+    return [[c.strip() for c in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("| ")]
+
+
+def test_the_tables_name_every_shipped_schedule():
+    named = {n for row in rows() for cell in row[:4] for n in re.findall(r"`(\w+)`", cell)}
+    files = [parse(Source(p, p.read_text("utf-8"))) for p in ROOT.glob("schedules/*/*.wg")]
+    assert named == {s.name for f in files for s in f.schedules} | {p for p in programs() if p != "attention"}
+
+
+RECOMMENDED = [
+    pytest.param(name, int(d), mask == "causal", int(count), int(keys), id=name)
+    for d, mask, names, shapes in (row[:4] for row in rows() if row[0].isdigit())
+    for name, (count, keys) in zip(re.findall(r"`(\w+)`", names), re.findall(r"(\d) x (\d+)", shapes), strict=True)
+]
+
+
+@pytest.mark.parametrize("name, d, causal, count, keys", RECOMMENDED)
+def test_what_is_recommended_compiles_for_it(name, d, causal, count, keys):
+    kernel = compiled(f"schedule s extends {name} {{ }}\n", dims={"D": d, "E": d}, causal=causal)
+    (lowered,) = kernel.roles.kernels
+    assert next(r.count for r in lowered.roles if r.name == "math") == count
+    assert {s.n for s in steps(kernel, Wgmma)} == {keys, d}
