@@ -39,5 +39,5 @@ def test_the_same_tiles_as_in_the_simulator(card, inputs, name):
 
 
 def test_a_plain_call_has_no_room_for_it(card, inputs):
-    with pytest.raises(wgdsl.WgError, match="WG1108"):
+    with pytest.raises(wgdsl.WgError, match="WG1008"):
         kernel("P")(**inputs)

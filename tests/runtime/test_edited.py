@@ -68,7 +68,7 @@ WRONG = {
 def test_what_the_launch_relies_on(kernel, name):
     change, said = WRONG[name]
     assert change(kernel.cuda) != kernel.cuda
-    with pytest.raises(wgdsl.WgError, match="WG1105") as e:
+    with pytest.raises(wgdsl.WgError, match="WG1005") as e:
         kernel.with_cuda(change(kernel.cuda), "mine.cu")
     assert said in str(e.value) and "mine.cu" in str(e.value)
 
@@ -90,7 +90,7 @@ def test_without_a_gpu_it_is_compiled_all_the_same(run, kernel):
     code, said = run(kernel.cuda)
     assert code == 69 and "mine.cu compiles (168 registers at launch, 0 bytes spilled)" in said and "on a GPU only" in said
     code, said = run(kernel.cuda.replace("int M, ", "", 1))
-    assert code == 1 and "WG1105" in said
+    assert code == 1 and "WG1005" in said
 
 
 @pytest.mark.gpu

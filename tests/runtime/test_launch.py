@@ -83,7 +83,7 @@ def test_a_probe_that_the_call_has_no_room_for(driver):
     )
     cubin = Module(cubin=b"\x7fELF", entry="copy", target="sm_90a", shared=kernel.shared_bytes + 1024)
     views, bound = {"X": view((100, 64)), "Y": view((100, 64))}, Bound(dims={"M": 100, "N": 64}, scalars={"x": 0.1})
-    with pytest.raises(WgError, match=r"WG1108.*probes `P`"):
+    with pytest.raises(WgError, match=r"WG1008.*probes `P`"):
         Launcher(kernel).template(cubin, views, bound, H200)
     assert not driver.maps and not driver.loads
     assert Launcher(kernel).template(cubin, {**views, "P.probe": view((100, 64), pointer=1 << 36)}, bound, H200) is not None

@@ -120,14 +120,14 @@ def test_another_program():
 
 
 def test_without_a_probe_there_is_nothing(inputs):
-    with pytest.raises(wgdsl.WgError, match="WG1109"):
+    with pytest.raises(wgdsl.WgError, match="WG1009"):
         compiled(FA3).probe(**inputs, device="sim")
 
 
 REFUSED = {
     "compute P[j+1]  probe P[j]": "WG0411",
     "compute P[j+1]  probe O[j]": "WG0410",
-    "compute P[j+1]  probe S[j+1]": "WG1106",
+    "compute P[j+1]  probe S[j+1]": "WG1006",
     "compute P[j+1]  probe P.sum[j+1]": "WG0405",
     "compute P[j+1]  probe P": "WG0421",
     "compute P[j+1]  probe Z[j]": "WG0401",
@@ -169,7 +169,7 @@ def test_the_command_line_puts_a_probe_in(wgdsl_run, tmp_path):
         assert {k.split("[")[0] for k in kept} == {"P", "O", "P.max"} and kept["O[b=0,g=0,r=0,i=0][j=0]"].shape == (128, 64)
 
 
-MISTAKES = [(["--probe", "Q"], "WG1107"), (["--probe", "P j"], "WG1107"), (["--probe-out", "x"], "WG1109")]
+MISTAKES = [(["--probe", "Q"], "WG1007"), (["--probe", "P j"], "WG1007"), (["--probe-out", "x"], "WG1009")]
 
 
 @pytest.mark.parametrize("words, code", MISTAKES)

@@ -134,7 +134,7 @@ def test_where_the_program_is_found(deep, monkeypatch):
 @pytest.mark.parametrize("words", [("fa3", "pipelined"), ("fa3", "none"), ("fa3", "simple", "--program", "gemm")])
 def test_no_common_program(wgdsl, words):
     code, _, err = wgdsl(*words)
-    assert code == 1 and "WG1104" in err
+    assert code == 1 and "WG1004" in err
 
 
 def test_two_words_are_needed(wgdsl):

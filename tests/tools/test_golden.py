@@ -53,7 +53,7 @@ def only():
 def test_without_goldens_the_command_that_makes_one_is_named(wgdsl):
     for word in ("check", "status", "prove"):
         code, _, err = wgdsl(word, "linear.wg")
-        assert code == 1 and "WG1101" in err and "`wgdsl golden update linear.wg` makes one" in err
+        assert code == 1 and "WG1001" in err and "`wgdsl golden update linear.wg` makes one" in err
 
 
 def test_a_golden_is_written_beside_its_file(wgdsl, here):
@@ -159,7 +159,7 @@ def test_a_wrong_run_takes_the_proof_away(wgdsl, monkeypatch):
 def test_a_stale_golden_is_not_run(wgdsl, monkeypatch):
     wgdsl("update", "linear.wg")
     Path("golden/linear-simple.cu").write_text("edited")
-    with pytest.raises(WgError, match="WG1103"):
+    with pytest.raises(WgError, match="WG1003"):
         prove_with(monkeypatch, 0.0)
     assert not Path("golden/hardware.json").exists()
 
@@ -195,4 +195,4 @@ def test_a_manifest_that_is_none(wgdsl, text):
     Path("golden").mkdir()
     Path("golden/golden.json").write_text(text)
     code, _, err = wgdsl("check")
-    assert code == 1 and "WG1102" in err
+    assert code == 1 and "WG1002" in err

@@ -18,7 +18,7 @@ def _near(name: str, known: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class NoGoldens(Problem):
-    code: ClassVar[str] = "WG1101"
+    code: ClassVar[str] = "WG1001"
     doc: ClassVar[str] = """Goldens lie in the folder `golden` beside their `.wg` file: `golden.json` says how each was made.
 
 fails:
@@ -41,7 +41,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class BadManifest(Problem):
-    code: ClassVar[str] = "WG1102"
+    code: ClassVar[str] = "WG1002"
     doc: ClassVar[
         str
     ] = """`golden.json` holds an object `goldens`: by the name of each text the file and the schedule that it was
@@ -64,7 +64,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class StaleGolden(Problem):
-    code: ClassVar[str] = "WG1103"
+    code: ClassVar[str] = "WG1003"
     doc: ClassVar[str] = """Only a text that is emitted today can be proven: update a golden that differs before it is run.
 
 fails:
@@ -87,7 +87,7 @@ works:
 class NoCommonProgram(Problem):
     """`programs`: those that both schedules are for."""
 
-    code: ClassVar[str] = "WG1104"
+    code: ClassVar[str] = "WG1004"
     doc: ClassVar[str] = """`wgdsl diff` compares two schedules of one program.
 
 fails:
@@ -116,7 +116,7 @@ works:
 class EditedText(Problem):
     """`what` stands in the edited text as `got`."""
 
-    code: ClassVar[str] = "WG1105"
+    code: ClassVar[str] = "WG1005"
     doc: ClassVar[str] = """`wgdsl run --cuda FILE` and `kernel.with_cuda(text)` launch an edited text as the
 emitted one: its entry has the same name, parameters and threads, and its header comment, if it has one,
 names the same program, schedule and target.
@@ -146,7 +146,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class RegistersTaken(Problem):
-    code: ClassVar[str] = "WG1106"
+    code: ClassVar[str] = "WG1006"
     doc: ClassVar[str] = """A probe shows what is in registers where it stands. `compute P[j]` works in the registers
 of the scores: after it they hold `P`, so `S` is probed before.
 
@@ -173,7 +173,7 @@ works:
 class NothingToProbe(Problem):
     """`known`: what the schedule's roles compute or await inside their loops."""
 
-    code: ClassVar[str] = "WG1107"
+    code: ClassVar[str] = "WG1007"
     doc: ClassVar[str] = """`wgdsl run --probe 'P[j]'` puts `probe P[j]` behind the step that computes or awaits P.
 
 fails:
@@ -193,7 +193,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class NeedsProbeCall(Problem):
-    code: ClassVar[str] = "WG1108"
+    code: ClassVar[str] = "WG1008"
     doc: ClassVar[str] = """A kernel whose schedule has a `probe` writes to arrays beside its results, which only
 `kernel.probe(...)` and `wgdsl run --probe-out FILE.npz` provide.
 
@@ -213,7 +213,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class NoProbe(Problem):
-    code: ClassVar[str] = "WG1109"
+    code: ClassVar[str] = "WG1009"
     doc: ClassVar[str] = """`kernel.probe(...)` gives what the `probe` steps of a schedule have written.
 
 fails:

@@ -31,7 +31,7 @@ class Entry:
 def edited_texts(texts: Mapping[str, str], entries: Mapping[str, str], edited: str, path: str) -> dict[str, str]:
     """Kernel -> its edited text. A schedule of several kernels is one text after the other, as `--emit cuda` prints them.
 
-    texts, entries: the emitted text and the entry's name of each kernel. Raises WgError (WG1105) for what can't be launched.
+    texts, entries: the emitted text and the entry's name of each kernel. Raises WgError (WG1005) for what can't be launched.
     """
     pieces = _pieces(edited, tuple(texts), path)
     for name, piece in pieces.items():

@@ -113,7 +113,7 @@ class Kernel:
         """Run it, and give what the schedule's `probe` steps have seen: a NumPy array of f32 for each tile, by a key like
         `P[b=0,g=0,r=0,i=0][j=2]`, numbers of tiles; NaN where the value has no element, or nothing was computed.
 
-        device: `gpu` or `sim`. Raises WgError (WG1109) for a schedule without a probe.
+        device: `gpu` or `sim`. Raises WgError (WG1009) for a schedule without a probe.
         """
         from .probing import probe
 

@@ -85,7 +85,7 @@ class Folder:
 
 
 def read_folder(path: Path) -> Folder:
-    """The goldens of a folder; none if it has no `golden.json`. Raises WgError (WG1102)."""
+    """The goldens of a folder; none if it has no `golden.json`. Raises WgError (WG1002)."""
     file = path / MANIFEST
     if not file.exists():
         return Folder(path=path)
@@ -119,7 +119,7 @@ def folder_of(path: Path) -> Folder:
 
 
 def chosen(path: Path) -> tuple[Folder, tuple[Golden, ...]]:
-    """The goldens that a path means: all of a folder, or those of a `.wg` file. Raises WgError (WG1101) if there are none."""
+    """The goldens that a path means: all of a folder, or those of a `.wg` file. Raises WgError (WG1001) if there are none."""
     folder = folder_of(path)
     goldens = folder.goldens if path.is_dir() else folder.of(path)
     if not goldens:

@@ -18,7 +18,7 @@ _PROBE = re.compile(r"\s*([A-Za-z_]\w*(?:\.\w+)*)\s*(?:\[[^\]]*\])?\s*")
 
 
 def with_probes(schedule: ast.Schedule, wanted: Sequence[str]) -> ast.Schedule:
-    """The schedule with probes of the values: `P[j]`, or `P.max[j]` for a part of one. Raises WgError (WG1107) for what no step
+    """The schedule with probes of the values: `P[j]`, or `P.max[j]` for a part of one. Raises WgError (WG1007) for what no step
     makes."""
     for text in wanted:
         named = _PROBE.fullmatch(text)
