@@ -1,7 +1,7 @@
 """read: the AST of an explicit form -> the role program that it is the text of.
 
 In: an `Explicit` block and the graph of its program.  Out: a `RoleProgram`, equal to the one that was printed. Raises WgError
-with every line that can't be read (WG10xx). Whether the program is legal, `wgdsl.verify` says.
+with every line that can't be read (WG11xx). Whether the program is legal, `wgdsl.verify` says.
 
 A kernel's declarations are read first, so that they may name each other in any order; then its roles. The spans of what is read
 are those of the explicit text; their `origin` is the line that an `@` names.
