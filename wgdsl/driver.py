@@ -80,7 +80,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
 
 
 def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, Any, Any]:
-    """The program graph, the streamed graph (of each kernel, if there are several), and the role program that a schedule makes."""
+    """The program graph, the streamed graph (several, if there are several kernels), and the role program of a schedule."""
     from .analyse.analyse import analyse
     from .resolve.resolve import resolve as resolve_schedule
     from .roles.join import joined

@@ -18,10 +18,11 @@ from wgdsl.foundation.resources import schedule_files
 from wgdsl.foundation.source import Source
 from wgdsl.program.poly import Poly
 from wgdsl.roles import model as m
-from wgdsl.roles.expressions import expr_text, integer, number, predicate
+from wgdsl.roles.expressions import expr_text
 from wgdsl.roles.read import read_roles
 from wgdsl.roles.rows import OPS, STEPS, Row
 from wgdsl.roles.scope import Names, Scope
+from wgdsl.roles.terms import integer, number, predicate
 from wgdsl.roles.text import roles_text
 from wgdsl.syntax.formatter import fmt
 from wgdsl.syntax.lines import Explicit

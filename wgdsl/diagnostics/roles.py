@@ -184,7 +184,9 @@ class NotAsTheProgram(Problem):
     wanted: str
 
     code: ClassVar[str] = "WG1107"
-    doc: ClassVar[str] = """Tensors are those of the program: names, types and shapes. What passes between kernels has one type and shape.
+    doc: ClassVar[
+        str
+    ] = """Tensors are those of the program: names, types and shapes. What passes between kernels is the same in all.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
