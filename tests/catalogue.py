@@ -3,7 +3,7 @@
 An example is a whole text, or lines of a shipped schedule that its `doc` names ("In schedule `simple` for `attention`:"). Of
 the two one stands in that schedule, and the other is put in its place. `# with dims D=64, E=128` gives what the caller fixes.
 Of lines of a role program ("In the role program of ...") `tests/broken.py` has the fault, and the lines are looked up in what
-is printed of both programs; those of WG10xx are put in the explicit form, which is read.
+is printed of both programs; those of WG11xx are put in the explicit form, which is read.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def compiled(program: str, schedule: str, last: str, *, options=None, types=None
 
 
 def in_role_program(code: str, schedule: str, fails: str, works: str) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    if code.startswith("WG10"):
+    if code.startswith("WG11"):
         base = broken.text(broken.right(schedule))
         return tuple(read(schedule, with_lines(base, a, b)) for a, b in ((fails, works), (works, fails)))  # type: ignore
     fault = broken.BROKEN[code]

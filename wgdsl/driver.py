@@ -119,7 +119,7 @@ def written(found: Found, settings: Settings, journal: Journal) -> tuple[Any, No
 
 
 def held(found: Found, given: Settings) -> Settings:
-    """The settings. An explicit form holds for its own alone: raises WgError (WG1009) for others."""
+    """The settings. An explicit form holds for its own alone: raises WgError (WG1109) for others."""
     if not isinstance(found.schedule, Explicit):
         return given
     from .roles.settings import conflicts, settings_of

@@ -18,6 +18,7 @@ from wgdsl.runtime.sass import disassemble
 from wgdsl.runtime.verdict import complaints_of
 from wgdsl.targets.registers import launch_registers
 
+
 def count(sass: str, pattern: str) -> int:
     return len(re.findall(pattern, sass))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hypothesis import assume
@@ -39,23 +40,25 @@ OTHER = m.Zero(value="O")  # a step inside a block
 def polys(symbols: tuple[str, ...], leaves: int = 6) -> st.SearchStrategy[Poly]:
     """Integers as the compiler makes them: folded where they can be."""
 
+    leaf = st.integers(-300, 300).map(Poly.of) | st.sampled_from(symbols).map(Poly.of)
+
     def larger(inner):
         pair = st.tuples(inner, inner)
         divisor = st.integers(1, 200).map(Poly.of) | inner.filter(lambda p: p.constant is None)
         return (
             pair.map(lambda p: p[0] + p[1])
             | pair.map(lambda p: p[0] - p[1])
-            | pair.map(lambda p: p[0] * p[1])
+            | st.tuples(inner, leaf).map(lambda p: p[0] * p[1])
             | st.tuples(inner, divisor).map(lambda p: floordiv(*p))
             | st.tuples(inner, divisor).map(lambda p: mod(*p))
             | st.lists(inner, min_size=1, max_size=3).map(lambda p: minimum(*p))
             | st.lists(inner, min_size=1, max_size=3).map(lambda p: maximum(*p))
         )
 
-    return st.recursive(st.integers(-300, 300).map(Poly.of) | st.sampled_from(symbols).map(Poly.of), larger, max_leaves=leaves)
+    return st.recursive(leaf, larger, max_leaves=leaves)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """Strategies for what stands in the slots of a kernel's lines. `symbols`: integers that are known everywhere."""
 
@@ -64,7 +67,7 @@ class Pieces:
     symbols: tuple[str, ...]
     scalars: tuple[str, ...]
 
-    @property
+    @cached_property
     def poly(self) -> st.SearchStrategy[Poly]:
         return polys(self.symbols, 4)
 

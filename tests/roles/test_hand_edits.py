@@ -145,7 +145,7 @@ def test_several_mistakes_are_told_at_once():
         (r"barrier Vs\.full of Vs", "barrier Vs.full of Ws"),
     )
     places = [line_of(text, x) for x in ("of Ws", "Qs.fill", "zero Q", "argmax")]
-    assert said(text) == [("WG1001", n) for n in places]
+    assert said(text) == [("WG1101", n) for n in places]
 
 
 def test_a_word_that_no_step_begins_with():
@@ -195,10 +195,10 @@ def test_settings_of_a_caller_may_repeat_those_of_the_form():
 def test_other_settings_are_refused(settings: Settings):
     with pytest.raises(WgError) as caught:
         prepare(text_of(FA3), settings=settings, target="sm_90a")
-    assert [p.code for p in caught.value.problems] == ["WG1009"]
+    assert [p.code for p in caught.value.problems] == ["WG1109"]
 
 
-@pytest.mark.parametrize("clause, code", [("Z = 3", "WG1001"), ("D = true", "WG1004"), ("D = 1.5", "WG1004")])
+@pytest.mark.parametrize("clause, code", [("Z = 3", "WG1101"), ("D = true", "WG1104"), ("D = 1.5", "WG1104")])
 def test_settings_are_the_programs(clause: str, code: str):
     assert said(edited((r"with D = 64", f"with {clause}")))[0][0] == code
 

@@ -1,4 +1,4 @@
-"""WG10xx: an explicit form that doesn't say a role program. What it says wrong of one is WG07xx and WG08xx.
+"""WG11xx: an explicit form that doesn't say a role program. What it says wrong of one is WG07xx and WG08xx.
 
 Each `doc` is the rule, then under `fails:` and `works:` lines of the explicit form of a shipped schedule; tests check both.
 """
@@ -21,7 +21,7 @@ class NothingOfThatName(Problem):
     name: str
     known: tuple[str, ...] = ()
 
-    code: ClassVar[str] = "WG1001"
+    code: ClassVar[str] = "WG1101"
     doc: ClassVar[
         str
     ] = """Everything that a step names is declared: barriers, rings, buffers, maps, tensors and dims by the kernel,
@@ -53,7 +53,7 @@ class NameInUse(Problem):
     name: str
     first: Span | None = None
 
-    code: ClassVar[str] = "WG1002"
+    code: ClassVar[str] = "WG1102"
     doc: ClassVar[
         str
     ] = """A name stands for one thing: two barriers have two names, and a value, a scalar and an integer that an expression
@@ -83,7 +83,7 @@ class WrongNumber(Problem):
     found: str
     wanted: str
 
-    code: ClassVar[str] = "WG1003"
+    code: ClassVar[str] = "WG1103"
     doc: ClassVar[
         str
     ] = """Some numbers are given: a warpgroup's tile has 64 rows, a function its number of arguments, an access as many
@@ -109,7 +109,7 @@ class NotOfThisKind(Problem):
     wanted: str
     hint: str = ""
 
-    code: ClassVar[str] = "WG1004"
+    code: ClassVar[str] = "WG1104"
     doc: ClassVar[
         str
     ] = """Integers (places, bounds, counts), numbers (what is computed) and conditions are kept apart. An integer that is
@@ -138,7 +138,7 @@ class BoxDiffers(Problem):
     found: str
     wanted: str
 
-    code: ClassVar[str] = "WG1005"
+    code: ClassVar[str] = "WG1105"
     doc: ClassVar[
         str
     ] = """A copy names the elements that it moves: where they start, and for each axis as many as the box of its map has.
@@ -160,7 +160,7 @@ class SlotsDiffer(Problem):
     first: str
     second: str
 
-    code: ClassVar[str] = "WG1006"
+    code: ClassVar[str] = "WG1106"
     doc: ClassVar[str] = """A copy and the barrier that it signals stand at the same position of a ring.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
@@ -183,8 +183,10 @@ class NotAsTheProgram(Problem):
     told: str
     wanted: str
 
-    code: ClassVar[str] = "WG1007"
-    doc: ClassVar[str] = """Tensors are those of the program: names, types and shapes. What passes between kernels has one type and shape.
+    code: ClassVar[str] = "WG1107"
+    doc: ClassVar[
+        str
+    ] = """Tensors are those of the program: names, types and shapes. What passes between kernels is the same in all.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
@@ -205,7 +207,7 @@ class LineNotOnce(Problem):
     times: int
     first: Span | None = None
 
-    code: ClassVar[str] = "WG1008"
+    code: ClassVar[str] = "WG1108"
     doc: ClassVar[
         str
     ] = """A kernel says once each what its grid is, and how many threads and bytes of shared memory it has; together the
@@ -233,7 +235,7 @@ class SettingFixed(Problem):
     given: str
     fixed: str
 
-    code: ClassVar[str] = "WG1009"
+    code: ClassVar[str] = "WG1109"
     doc: ClassVar[
         str
     ] = """An explicit form holds for the options, types and dims that its head names behind `with`. A caller may repeat
@@ -254,7 +256,7 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class NoOrigin(Problem):
-    code: ClassVar[str] = "WG1010"
+    code: ClassVar[str] = "WG1110"
     doc: ClassVar[str] = """`@27` behind a line is a line of the file that `from "..."` names at the top.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):

@@ -14,9 +14,10 @@ from ..diagnostics.roles import BoxDiffers, NothingOfThatName, NotOfThisKind, Wr
 from ..foundation.dtypes import DTYPES
 from ..program.poly import Poly
 from ..syntax import ast, lines
-from .expressions import constant, expr_text, integer, number, polys_text, predicate
+from .expressions import expr_text, polys_text
 from .model import Axis, Barrier, Buffer, GridAxis, Kernel, MapDim, Order, RegOperand, Slot, SmemOperand, TensorMap
 from .scope import Scope, refuse
+from .terms import constant, integer, number, predicate
 
 
 def show(codec: str, kernel: Kernel | None, *values: Any) -> str:

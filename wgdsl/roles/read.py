@@ -1,7 +1,7 @@
 """read: the AST of an explicit form -> the role program that it is the text of.
 
 In: an `Explicit` block and the graph of its program.  Out: a `RoleProgram`, equal to the one that was printed. Raises WgError
-with every line that can't be read (WG10xx). Whether the program is legal, `wgdsl.verify` says.
+with every line that can't be read (WG11xx). Whether the program is legal, `wgdsl.verify` says.
 
 A kernel's declarations are read first, so that they may name each other in any order; then its roles. The spans of what is read
 are those of the explicit text; their `origin` is the line that an `@` names.
@@ -10,21 +10,21 @@ are those of the explicit text; their `origin` is the line that an `@` names.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..diagnostics.model import Problem, WgError
-from ..diagnostics.roles import LineNotOnce, NameInUse, NoOrigin, NotAsTheProgram, NothingOfThatName, SlotsDiffer
-from ..foundation.source import NOWHERE, Place, Span
+from ..diagnostics.model import WgError
+from ..diagnostics.roles import LineNotOnce, NameInUse, NotAsTheProgram, NothingOfThatName
+from ..foundation.source import Span
 from ..program.graph import ProgramGraph
 from ..syntax import ast
-from ..syntax.lines import At, Block, Explicit, KernelLines, Line
+from ..syntax.lines import Block, Explicit, KernelLines, Line
 from . import model as m
-from .codecs import read
-from .matching import Match, matched
+from .matching import matched
 from .model import Kernel, RoleProgram
-from .rows import Bars, Computes, Extent, Rounding, Row, Shared, Slot, Threads
-from .scope import Names, Scope, Skipped
+from .reading import LineReader, first_line, first_word, is_value
+from .rows import Bars, Computes, Extent, Rounding, Shared, Threads
+from .scope import Names, Scope
 
 _MAX_PROBLEMS = 20
 _KINDS = {m.Barrier: "barrier", m.Ring: "ring", m.Buffer: "buffer", m.TensorMap: "map", m.TensorArg: "tensor", Extent: "index"}
@@ -33,7 +33,7 @@ _ONCE = {m.Grid: "`grid` line", Threads: "`threads` line", Shared: "`shared` lin
 
 def read_roles(block: Explicit, graph: ProgramGraph) -> RoleProgram:
     """The role program that an explicit form is the text of."""
-    reader = _Reader(block, graph)
+    reader = _Reader(block=block, graph=graph)
     program = reader.program()
     if reader.problems:
         raise WgError(sorted(reader.problems, key=lambda p: p.span.start if p.span else 0)[:_MAX_PROBLEMS])
@@ -41,12 +41,11 @@ def read_roles(block: Explicit, graph: ProgramGraph) -> RoleProgram:
 
 
 @dataclass
-class _Reader:
-    block: Explicit
-    graph: ProgramGraph
-    problems: list[Problem] = field(default_factory=list)
-    place: Place | None = None  # that the last `@` named
-    path: str = ""
+class _Reader(LineReader):
+    """A whole form: its kernels, and what they declare."""
+
+    block: Explicit = field(kw_only=True)
+    graph: ProgramGraph = field(kw_only=True)
     temporaries: dict[str, m.TensorArg] = field(default_factory=dict)  # what passes between kernels, as the first one has it
 
     def program(self) -> RoleProgram:
@@ -69,87 +68,9 @@ class _Reader:
                 line = f"line `tensor {o.tensor}: ... written`"
                 self.problems.append(LineNotOnce(span=_head(self.block), line=line, where="the program", times=0))
 
-    # Lines.
-
-    def line(self, line: Line, scope: Scope, **context: Any) -> Any:
-        """What a line stands for; None after a mistake in it."""
-        try:
-            span = self.span(line)
-            return self.made(matched(line), span, scope, context)
-        except Skipped as e:
-            if e.problem is not None:
-                self.problems.append(e.problem)
-            return None
-
-    def made(self, found: Match, span: Span, scope: Scope, context: dict[str, Any]) -> Any:
-        row = found.row
-        values = {name: row.default(name) for name in found.absent} | dict.fromkeys(found.flags, True)
-        values |= {**row.fixed, **context}
-        inner = scope.with_integers(self.axes(found))
-        for slot, node in found.slots:
-            if isinstance(node, Block):
-                values[slot.fields[-1]] = self.nested(row, slot, node, self.bound(row, values, inner), values)
-                continue
-            told = (node,) if isinstance(node, str) else read(slot.codec, scope if slot.codec == "axis" else inner, node)
-            for name, value in zip(slot.fields, told, strict=True):
-                if values.setdefault(name, value) != value:
-                    raise Skipped(SlotsDiffer(span=span, first=_text(found, name, 0), second=_text(found, name, 1)))
-        known = {f.name for f in fields(row.make)}
-        behind = {"span": span, "note": found.line.trail.note if found.line.trail else ""}
-        return row.make(**values, **{k: v for k, v in behind.items() if k in known})
-
-    def axes(self, found: Match) -> Iterator[str]:
-        """The indices of the axes of a line: integers in what the line computes."""
-        for slot, node in found.slots:
-            if slot.codec == "axis":
-                yield node.name.id
-
-    def bound(self, row: Row, values: dict[str, Any], scope: Scope) -> Scope:
-        """What a block can name: the variable of its loop, the indices of an item (behind `leave` where it is fetched)."""
-        if row.inside == "items":
-            own = [*(["item.ordinal"] if values["counted"] else []), *(["item.begun"] if values["joined"] else [])]
-            return scope.with_integers([*own, *(scope.grid if values["source"] == "stride" or values["joined"] else ())])
-        return scope.with_integers([values[row.inside]]) if row.inside else scope
-
-    def nested(self, row: Row, slot: Slot, block: Block, scope: Scope, values: dict[str, Any]) -> tuple:
-        """The lines of a block. The values of a role come first in it; what a `let` names holds for what follows."""
-        out = []
-        for line in block.lines:
-            out.append(self.line(line, scope, **({"role": values["name"]} if _is_value(line) else {})))
-            scope = self.following(line, scope)
-        return tuple(x for x in out if x is not None)
-
-    def following(self, line: Line, scope: Scope) -> Scope:
-        """What the lines after one can name. A wrong line names it too: what follows may be right."""
-        found = matched(line, strict=False)
-        if found.row.after == "items":
-            return scope.with_integers(scope.grid)
-        if found.row.after == "next":
-            return scope.with_integers(["item.follows", *(m.NEXT + name for name in scope.grid)])
-        return scope.with_integers([node.id for slot, node in found.slots if found.row.after in slot.fields])
-
-    # Places.
-
-    def span(self, line: Line) -> Span:
-        """The line's first words, with the place that it comes from."""
-        span = _first_line(line)
-        if line.trail is not None and line.trail.at is not None:
-            self.place = self.named(line.trail.at)
-        return replace(span, origin=self.place)
-
-    def named(self, at: At) -> Place:
-        if at.line == 0:
-            return NOWHERE
-        if at.path is None and not self.path:
-            raise Skipped(NoOrigin(span=at.span))
-        self.path = at.path or self.path
-        return Place(self.path, at.line, at.words or "")
-
-    # Kernels.
-
     def kernel(self, block: KernelLines) -> Kernel:
-        roles = [x for x in block.lines if _first(x) == "role"]
-        declared = [x for x in block.lines if _first(x) != "role"]
+        roles = [x for x in block.lines if first_word(x) == "role"]
+        declared = [x for x in block.lines if first_word(x) != "role"]
         names = self.names(declared)
         scope = Scope(names=names, integers=frozenset(self.arguments(declared, "dim")))
         things = self.declarations(declared, scope)
@@ -202,7 +123,7 @@ class _Reader:
 
     def compared(self, x: Any, line: Line) -> None:
         """Tensors, dims and scalars are the program's; what passes between kernels is alike in all; an order is of the axes."""
-        span = _first_line(line)
+        span = first_line(line)
         if isinstance(x, m.TensorArg):
             self.same_tensor(x, span)
         if isinstance(x, m.Grid) and x.order is not None:
@@ -229,8 +150,8 @@ class _Reader:
         for kind, what in _ONCE.items():
             found = [line for line in declared if matched(line, strict=False).row.make is kind]
             if len(found) != 1:
-                span = _first_line(found[1]) if found else block.name.span
-                first = _first_line(found[0]) if found else None
+                span = first_line(found[1]) if found else block.name.span
+                first = first_line(found[0]) if found else None
                 where = f"kernel `{block.name.id}`"
                 self.problems.append(LineNotOnce(span=span, line=what, where=where, times=len(found), first=first))
 
@@ -239,7 +160,7 @@ class _Reader:
         names = Names({**scope.names.of, "value": {}})
         taken = dict.fromkeys(scope.integers, "dim") | dict.fromkeys(scope.scalars, "scalar")
         for each in block.lines:
-            if not _is_value(each):
+            if not is_value(each):
                 continue
             node = each.parts[1]
             assert isinstance(node, ast.Name)
@@ -295,29 +216,7 @@ def _differs(x: m.TensorArg, graph: ProgramGraph) -> str:
     return "no tensor of that name"
 
 
-def _first(line: Line) -> str:
-    return line.parts[0] if isinstance(line.parts[0], str) else ""
-
-
-def _is_value(line: Line) -> bool:
-    return _first(line) == "value"
-
-
-def _first_line(line: Line) -> Span:
-    """The span of a line, without the block that it opens."""
-    assert line.span is not None
-    block = next((p for p in line.parts if isinstance(p, Block)), None)
-    stop = block.span.start if block is not None and block.span else line.span.stop
-    return Span(line.span.source, line.span.start, stop)
-
-
 def _head(block: Explicit) -> Span | None:
     if block.span is None:
         return None
     return Span(block.span.source, block.span.start, block.span.start + len("roles"))
-
-
-def _text(found: Match, name: str, which: int) -> str:
-    nodes = [node for slot, node in found.slots if name in slot.fields]
-    span = nodes[min(which, len(nodes) - 1)].span
-    return span.text if span is not None else ""
