@@ -458,7 +458,8 @@ def silu() -> Function:
 @wrapper
 def gelu() -> Function:
     """a / 2 * (1 + erf(a / sqrt 2)). For negative a that sum would cancel, so half the complement of erf is made instead, as
-    t * exp(-z * z + p(t)) with z = |a| / sqrt 2 and t = 1 / (1 + z / 2): Chebyshev's approximation of Numerical Recipes (6.2), to 1.2e-7 of the value.
+    t * exp(-z * z + p(t)) with z = |a| / sqrt 2 and t = 1 / (1 + z / 2): the Chebyshev fit of Numerical Recipes (section 6.2),
+    to 1.2e-7 of the value.
     """
     coefficients = (0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196,
                     1.00002368, -1.26551223)  # fmt: skip
