@@ -60,6 +60,8 @@ REFUSED = {
     "no further item": (("persistent joined", "joined"), "WG0427", "joined"),
     "a tile's slot for two items": (("Q[i] by tma ring 2", "Q[i] by tma"), "WG0427", "Qs"),
     "a result over what the next item fills": (("O[i] by tma", "O[i] by tma over Qs"), "WG0427", "Os"),
+    "an awaited store": (("finish O, L via Os", "finish O, L via Os\n    await Os"), "WG0405", "await Os"),
+    "several sets of an operand": (("  role load", "  regs P ring 2\n  role load"), "WG0405", "pack P"),
     "skipped tiles": (("  role load", "  skip empty per warpgroup\n  role load"), "WG0405", "skip"),
 }
 
@@ -96,3 +98,26 @@ def test_refused_loops(name):
         lowered(attention(), with_loop(steps))
     (problem,) = caught.value.problems
     assert problem.code == code and words in problem.title() and problem.span is not None
+
+
+INSIDE = "in turn {" + LOOP.removeprefix("in turn {").replace("}", "", 1)
+ONE = edited(
+    JOINED, ("2 warpgroups", "1 warpgroup"), ("i 128", "i 64"), ("fill Qs.0", "fill Qs"), ("once { fill Qs.rest }", "")
+)
+AROUND = edited(ONE, ("for j {\n      " + LOOP, "in turn { for j { " + INSIDE.removeprefix("in turn {") + " }\n"))
+WHOLE = {
+    "a turn around the loop": (AROUND, "a turn around the loop"),
+    "whole items": (
+        edited(AROUND, ("math : 1 warpgroup", "math : 2 warpgroups"), ("split i ", "split tiles ")),
+        "`split tiles`",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_refused_items(name):
+    text, words = WHOLE[name]
+    with pytest.raises(WgError) as caught:
+        lowered(attention(), text)
+    (problem,) = caught.value.problems
+    assert problem.code == "WG0405" and words in problem.title() and "joined" in problem.title()

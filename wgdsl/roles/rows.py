@@ -68,8 +68,8 @@ Piece = Words | Slot | Maybe
 @dataclass(frozen=True, eq=False)
 class Row:
     """`remark`: what follows from the rest, printed as a comment. `inside`, `after`: the integers that the row's block can
-    name, and those that the lines after it can: a field that holds a name; "items", the indices of the grid; "next", those of the
-    item that follows."""
+    name, and those that the lines after it can: a field that holds a name; "items", the indices of the grid; "next", those of
+    the item that follows."""
 
     make: type
     pattern: str
