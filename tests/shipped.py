@@ -78,6 +78,7 @@ KERNELS = (
     *(attention(s, causal, 128) for s in ("three", "two") for causal in (False, True)),
     attention("three_longest", True, 128),
     attention("two_longest", True, 128),
+    *(attention("two_joined", causal, 128) for causal in (False, True)),
     attention("four", False, 64),
     attention("four_longest", True, 64),
     attention("three_128", False, 64),

@@ -781,8 +781,9 @@ works:
 class CantJoin(Problem):
     code: ClassVar[str] = "WG0427"
     doc: ClassVar[str] = """`joined` makes the last iteration of an item and the first of the next one a single
-iteration. So a CTA has to run several items, the loop of the role that multiplies has steps one tile ahead, and what the old item still uses is not what the
-new one fills: here `Qs` has one slot for both.
+iteration. So a CTA has to run several items, the loop of the role that multiplies has steps one
+tile ahead, and what the old item still uses is not what the new one fills: here `Qs` has one slot for
+both.
 
 In schedule `fa3` for `attention`:
 
