@@ -59,7 +59,8 @@ class Probed:
 
 def probe(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any], device: str) -> dict[str, np.ndarray]:
     """Tiles by name, in the order of the grid. Raises WgError (WG1009) for a schedule without a probe."""
-    found = [p for k in kernel.roles.kernels for p in probes_of(k, kernel.stream.axis)]
+    stream = kernel.stream  # of a schedule of one kernel
+    found = [p for k in kernel.roles.kernels for p in probes_of(k, stream.axis)] if stream is not None else []
     if not found:
         raise WgError(NoProbe(schedule=kernel.roles.schedule))
     given = kernel.interface.sort(args, named, None)
