@@ -260,7 +260,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       int item_ordinal = 0;
       #pragma unroll 1
       while (true) {
-#line 55 "schedules/hopper/attention_two.wg"
+#line 50 "schedules/hopper/attention_two.wg"
         // schedule two_64_longest extends two_longest
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
@@ -399,7 +399,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
           }
         }
-#line 55 "schedules/hopper/attention_two.wg"
+#line 50 "schedules/hopper/attention_two.wg"
         // schedule two_64_longest extends two_longest
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
         ++item_ordinal;
@@ -464,7 +464,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
     const int i_blocks = (M + 127) >> 7;
     #pragma unroll 1
     while (true) {
-#line 55 "schedules/hopper/attention_two.wg"
+#line 50 "schedules/hopper/attention_two.wg"
       // schedule two_64_longest extends two_longest
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);

@@ -247,7 +247,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         const int rest2 = rest / R;
         const int g = rest2 % G;
         const int b = rest2 / G;
-#line 49 "schedules/hopper/attention_two.wg"
+#line 44 "schedules/hopper/attention_two.wg"
         // schedule two_80 extends two
         const int j_hi = (N + 79) / 80;
         const int j_n = max(j_hi, 0);
@@ -430,7 +430,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       const int rest2 = rest / R;
       const int g = rest2 % G;
       const int b = rest2 / G;
-#line 49 "schedules/hopper/attention_two.wg"
+#line 44 "schedules/hopper/attention_two.wg"
       // schedule two_80 extends two
       const int j_hi = (N + 79) / 80;
       const int j_n = max(j_hi, 0);

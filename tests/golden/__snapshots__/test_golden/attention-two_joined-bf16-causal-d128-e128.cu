@@ -240,7 +240,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
       int b = rest2 / G;
       #pragma unroll 1
       while (item < total) {
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
         const int j_n = max(j_hi, 0);
@@ -374,7 +374,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             }
           }
         }
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         item_begun = item_joined;
         item = next;
@@ -433,7 +433,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
     int b = rest2 / G;
     #pragma unroll 1
     while (item < total) {
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
       const int j_n = max(j_hi, 0);
@@ -1186,7 +1186,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         for (int half = 0; half < 2; ++half)
           P_sum[half] = P_sum_next[half];
       }
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       item_begun = item_joined;
       item = next;

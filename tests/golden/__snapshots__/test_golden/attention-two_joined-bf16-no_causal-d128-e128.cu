@@ -237,7 +237,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
       int b = rest2 / G;
       #pragma unroll 1
       while (item < total) {
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         const int j_hi = (N + 127) >> 7;
         const int j_n = max(j_hi, 0);
@@ -371,7 +371,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             }
           }
         }
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         item_begun = item_joined;
         item = next;
@@ -430,7 +430,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
     int b = rest2 / G;
     #pragma unroll 1
     while (item < total) {
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       const int j_hi = (N + 127) >> 7;
       const int j_n = max(j_hi, 0);
@@ -966,7 +966,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         for (int half = 0; half < 2; ++half)
           P_sum[half] = P_sum_next[half];
       }
-#line 37 "schedules/hopper/attention_two.wg"
+#line 57 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       item_begun = item_joined;
       item = next;

@@ -249,7 +249,7 @@ attention_two_longest(const __grid_constant__ TMap Qs_map, const __grid_constant
       int item = blockIdx.x;
       #pragma unroll 1
       while (true) {
-#line 42 "schedules/hopper/attention_two.wg"
+#line 37 "schedules/hopper/attention_two.wg"
         // schedule two_longest extends two
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
@@ -342,7 +342,7 @@ attention_two_longest(const __grid_constant__ TMap Qs_map, const __grid_constant
             Qs_phase ^= 1;
           }
         }
-#line 42 "schedules/hopper/attention_two.wg"
+#line 37 "schedules/hopper/attention_two.wg"
         // schedule two_longest extends two
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
       }
@@ -390,7 +390,7 @@ attention_two_longest(const __grid_constant__ TMap Qs_map, const __grid_constant
     const int i_blocks = (M + 127) >> 7;
     #pragma unroll 1
     while (true) {
-#line 42 "schedules/hopper/attention_two.wg"
+#line 37 "schedules/hopper/attention_two.wg"
       // schedule two_longest extends two
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
