@@ -167,6 +167,14 @@ class Pieces:
         }
         return table[codec]()
 
+    def slot(self, codec: str, values: dict[str, Any]) -> st.SearchStrategy:
+        """A barrier beside a buffer is one of its ring."""
+        if codec != "event" or "slot" not in values:
+            return self.of(codec)
+        own = tuple(b for b in self.kernel.barriers if b.ring == values["slot"].ring)
+        assume(own)
+        return self.placed(own)
+
     def row(self, row: Row) -> st.SearchStrategy:
         """Things of the row's class that the row tells."""
 
@@ -181,7 +189,7 @@ class Pieces:
     def _fill(self, draw, row: Row, pieces: tuple[Piece, ...], values: dict[str, Any]) -> None:
         for p in pieces:
             if isinstance(p, RowSlot):
-                _set(draw(st.sampled_from(p.choices) if p.choices else self.of(p.codec)), p, values)
+                _set(draw(st.sampled_from(p.choices) if p.choices else self.slot(p.codec, values)), p, values)
             elif isinstance(p, Maybe):
                 there = draw(st.booleans())
                 values[p.field] = there if p.flag else row.default(p.field)
@@ -194,6 +202,5 @@ class Pieces:
 def _set(drawn: Any, p: RowSlot, values: dict[str, Any]) -> None:
     several: Mapping[str, Any] = dict(zip(p.fields, drawn, strict=True)) if len(p.fields) > 1 else {p.fields[0]: drawn}
     if "slot" in several and "slot" in values:  # one slot, told twice: the position is the first's
-        assume(several["slot"].ring == values["slot"].ring)
         several = {**several, "slot": values["slot"]}
     values |= several
