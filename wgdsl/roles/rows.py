@@ -230,7 +230,6 @@ ROLE = Row(
     "role {name:new} : warpgroups {first:int} +: {count:int}(? registers {registers:int})(?elected= one thread) {steps:role}",
     absent={"registers": None, "elected": False},
 )
-KERNEL = "kernel"
 VALUES = (
     _value("row", "", cols=1),
     _value("flag", "", cols=1),

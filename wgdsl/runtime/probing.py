@@ -16,6 +16,7 @@ import numpy as np
 
 from ..diagnostics.model import WgError
 from ..diagnostics.tools import NoProbe
+from ..program.streamed import Streamed
 from ..roles.model import PROBE, StoreGlobal, TensorArg, walk
 from ..roles.model import Kernel as RoleKernel
 from . import cuda
@@ -25,6 +26,8 @@ from .staging import staged
 
 if TYPE_CHECKING:
     from .kernel import Kernel
+
+PLACES = ("gpu", "sim")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +62,10 @@ class Probed:
 
 def probe(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any], device: str) -> dict[str, np.ndarray]:
     """Tiles by name, in the order of the grid. Raises WgError (WG1009) for a schedule without a probe."""
-    stream = kernel.stream  # of a schedule of one kernel
-    found = [p for k in kernel.roles.kernels for p in probes_of(k, stream.axis)] if stream is not None else []
+    if device not in PLACES:
+        raise ValueError(f"device is {device!r}; there are {', '.join(PLACES)}")
+    stream = kernel.stream  # of a derived schedule of one kernel
+    found = [p for k in kernel.roles.kernels for p in probes_of(k, stream.axis)] if isinstance(stream, Streamed) else []
     if not found:
         raise WgError(NoProbe(schedule=kernel.roles.schedule))
     given = kernel.interface.sort(args, named, None)

@@ -52,9 +52,10 @@ class Folder:
         """
         path = self.place(kind, key)
         try:
-            if own and path.stat().st_uid != os.geteuid():
-                return None
-            return decode(checked_body(path.read_bytes()))
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                if own and os.fstat(file.fileno()).st_uid != os.geteuid():
+                    return None
+                return decode(checked_body(file.read()))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as e:

@@ -4,7 +4,8 @@ In: the temporary tensors of a role program and the dims of a call.  Out: `Passi
 the block itself. There is one block a device and stream, as large as the largest call has needed: what a stream runs comes one
 after the other, so the next call may write where the last one has. Rows are padded to what the copy engine takes.
 
-A block that grows is another one: a CUDA graph that was captured before keeps the old address, which is freed.
+A block that grows is another one, at least twice as large; the old one stays, since a CUDA graph that was captured before may
+still write there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .bind import Bound
 from .cuda import checked, driver, on_device
 
 ALIGN = 256  # of each tensor in the block
+PER_THREAD = 2  # the handle that stands for another default stream in each thread
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Block:
 
     pointer: int = 0
     nbytes: int = 0
+    outgrown: list[int] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -38,7 +41,7 @@ class Blocks:
     """The blocks of one kernel object; they are freed with it."""
 
     def __init__(self):
-        self._blocks: dict[tuple[int, int], Block] = {}
+        self._blocks: dict[tuple[int, int, int], Block] = {}
         self._lock = threading.Lock()
         weakref.finalize(self, _free_all, self._blocks).atexit = False
 
@@ -46,7 +49,8 @@ class Blocks:
     def held(self, device: int, stream: int, nbytes: int) -> Iterator[int]:
         """The address of at least `nbytes` for one call. The device's context must be current."""
         with self._lock:
-            block = self._blocks.setdefault((device, stream), Block())
+            thread = threading.get_ident() if stream == PER_THREAD else 0
+            block = self._blocks.setdefault((device, stream, thread), Block())
         with block.lock:
             if block.nbytes < nbytes:
                 _grow(block, nbytes)
@@ -54,20 +58,19 @@ class Blocks:
 
 
 def _grow(block: Block, nbytes: int) -> None:
-    """A new block. Freeing the old one waits for what still uses it."""
-    d = driver()
+    """A new block beside the old one."""
+    nbytes = max(nbytes, 2 * block.nbytes)
+    pointer = int(checked(driver().cuMemAlloc(nbytes), "cuMemAlloc", f"{nbytes} bytes that pass between kernels"))
     if block.pointer:
-        old, block.pointer, block.nbytes = block.pointer, 0, 0
-        checked(d.cuMemFree(old), "cuMemFree")
-    block.pointer = int(checked(d.cuMemAlloc(nbytes), "cuMemAlloc", f"{nbytes} bytes that pass between kernels"))
-    block.nbytes = nbytes
+        block.outgrown.append(block.pointer)
+    block.pointer, block.nbytes = pointer, nbytes
 
 
-def _free_all(blocks: dict[tuple[int, int], Block]) -> None:
-    for (device, _), block in blocks.items():
-        if block.pointer:
+def _free_all(blocks: dict[tuple[int, int, int], Block]) -> None:
+    for (device, *_), block in blocks.items():
+        for pointer in (*block.outgrown, *([block.pointer] if block.pointer else ())):
             with on_device(device):
-                checked(driver().cuMemFree(block.pointer), "cuMemFree")
+                checked(driver().cuMemFree(pointer), "cuMemFree")
 
 
 class Passing:

@@ -7,18 +7,19 @@ to it then stays too, so everything that is made of both is exact in the end; an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import BadNumber, CantBeLazy
-from ..program.expr import Apply, Expr, Load, Scalar, loads
+from ..program.expr import Apply, Cmp, Const, Expr, Load, loads, walk
 from ..program.functions import number
 from ..program.streamed import OLD_SUFFIX, State, Streamed
 from ..syntax import ast
 from .plan import constant, steps_of
 
 MOST = 15  # an operand grows to 2^15, which f16 still holds
+BENT = ("min", "max", "abs", "relu")
 TRIALS = 4  # of random numbers; an output that depends on the reference shows it in the first
 CLOSE = 1e-9
 
@@ -75,9 +76,25 @@ def _check(streamed: Streamed, name: str, state: State, s: ast.RescaleStep) -> N
 
 
 def _same_wherever(value: Expr, reference: str, sharing: Iterable[State]) -> bool:
-    """Whether an output stays when the reference is another and all that is scaled to it follows: tried with numbers."""
+    """Whether an output stays when the reference is another and all that is scaled to it follows: tried with numbers.
+
+    Numbers tell only of what is smooth, so whatever is compared, or cut off, has to stay by itself.
+    """
     random = Random(0)
-    return all(_same(value, reference, sharing, random) for _ in range(TRIALS))
+    return all(_same(e, reference, sharing, random) for e in (value, *_decisive(value)) for _ in range(TRIALS))
+
+
+def _decisive(value: Expr) -> Iterator[Expr]:
+    """What comparisons and functions with a bend look at. Whether a sum is 0, or a maximum infinite, holds at any scale."""
+    for e in walk(value):
+        if isinstance(e, Cmp) and not (e.op in ("eq", "ne") and any(_same_at_any_scale(x) for x in e.children())):
+            yield from e.children()
+        if isinstance(e, Apply) and e.fn in BENT:
+            yield from e.args
+
+
+def _same_at_any_scale(e: Expr) -> bool:
+    return isinstance(e, Const) and (e.value == 0 or math.isinf(e.value))
 
 
 def _same(value: Expr, reference: str, sharing: Iterable[State], random: Random) -> bool:
@@ -99,9 +116,9 @@ def _same(value: Expr, reference: str, sharing: Iterable[State], random: Random)
     return math.isclose(before, after, rel_tol=CLOSE) or (math.isnan(before) and math.isnan(after))
 
 
-def _between(e: Expr, reference: str, old: float, new: float, at) -> float:
+def _between(e: Expr, reference: str, old: float, new: float, at: Callable[[Expr], float]) -> float:
     """A leaf of a correction: the reference before and after, or a scalar."""
     if isinstance(e, Load) and e.tensor in (reference, reference + OLD_SUFFIX):
         return new if e.tensor == reference else old
-    assert isinstance(e, Scalar) or not isinstance(e, Load)
+    assert not isinstance(e, Load), "a correction reads its reference and scalars"
     return at(e)
