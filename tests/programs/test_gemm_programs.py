@@ -87,6 +87,7 @@ PROGRAMS = {
     "n 96": (PLAIN, edit(PIPELINED, ("n 256", "n 96"))),
     "n 8": (PLAIN, edit(PIPELINED, ("n 256", "n 8"))),
     "synchronous": (PLAIN, edit(PIPELINED, ("await Acc[k-1]", "await Acc[k]"))),
+    "rows past the end passed over": (PLAIN, edit(PIPELINED, ("stream k", "skip empty per warpgroup\nstream k"))),
     "items in turn": (PLAIN, TURNS),
     "items in turn, 3 warpgroups": (
         program("gelu(Acc[i,n] + w[n])", "in w: f32[N]"),

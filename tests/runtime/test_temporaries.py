@@ -79,7 +79,7 @@ def test_a_block_grows_and_is_freed_with_its_kernel(driver):
         assert pointer == 3 * 4096
     with blocks.held(0, 7, 200) as pointer:
         assert pointer == 3 * 4096, "the larger one serves smaller calls"
-    assert driver.taken == [100, 100, 5000] and driver.freed == [4096]
+    assert driver.taken == [100, 100, 5000] and driver.freed == [], "a captured graph may still write to the old one"
     del blocks
     gc.collect()
     assert sorted(driver.freed) == [4096, 8192, 3 * 4096]

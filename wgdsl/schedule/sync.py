@@ -244,7 +244,7 @@ class RoleSync(RegisterWriter):
     def bind(self) -> None:
         for name, value in self.trip.lets:
             self.emit(Let(name=name, value=value))
-        if self.masked:
+        if self.masked or self.trip.skips:
             for name, value in self.trip.mask_lets:
                 self.emit(Let(name=name, value=value))
 
