@@ -66,6 +66,24 @@ SCHEDULES = {
         64,
         64,
     ),
+    "a store awaited, without overlap": (
+        edit(SIMPLE, ("Q[i] by tma", "Q[i] by tma ring 2"), PERSISTENT, ("await S[j]", "once { await Os }\nawait S[j]")),
+        64,
+        64,
+    ),
+    "empty tiles passed over, one slot for K, O first": (
+        edit(
+            FA3,
+            SKIP,
+            ("K[j] by tma ring 2", "K[j] by tma"),
+            (
+                "issue S[j+1] = wgmma(Qs, Ks[j+1])\nissue O += wgmma(P[j], Vs[j])",
+                "issue O += wgmma(P[j], Vs[j])\nissue S[j+1] = wgmma(Qs, Ks[j+1])",
+            ),
+        ),
+        64,
+        64,
+    ),
     "two sets of operand registers": (
         edit(FA3, ("load {", "regs P ring 2\nload {"), ("await O[j]\npack P[j+1]\n", "pack P[j+1]\nawait O[j]\n")),
         64,

@@ -58,6 +58,13 @@ CASES = {
         ("await Qs", "await Os await Qs"),
         "WG0417",
     ),
+    "once in a turn": ("attention", SIMPLE, ("await Qs", "in turn { once { await Os } } await Qs"), "WG0405"),
+    "staging in a ring that is lent too late": (
+        "attention",
+        FA3.replace("grid   over", "grid persistent over").replace("over Qs", "over Vs"),
+        ("K[j] by tma ring 2", "K[j] by tma"),
+        "WG0416",
+    ),
     "ring full": ("gemm", PIPELINED.replace("ring 3", "ring 1"), None, "WG0420"),
     "no such tile": ("attention", SIMPLE, ("await S[j]", "await S[i]"), "WG0421"),
     "no tile": ("attention", SIMPLE, ("compute P[j]", "compute P"), "WG0421"),

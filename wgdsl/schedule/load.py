@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import NotFilled, NotYetSupported, UnknownName
+from ..diagnostics.schedule import CantShare, NotFilled, NotYetSupported, UnknownName
 from ..program.expr import Affine, conjunction
 from ..program.poly import Poly
 from ..roles.model import Advance, Arrive, Expect, If, Slot, Step, Tma, Wait
 from ..syntax import ast
 from .items import opened
 from .joined import JoinedSync
-from .pipeline import Copy, ast_text
+from .pipeline import Copy, ast_text, step_offset
 from .place import Placed, name_of
 from .plan import steps_of
 from .sync import SECOND
@@ -29,6 +29,28 @@ class LoadSync(JoinedSync):
         for home in self.plan.homes:
             if self.fills(home):
                 self.once_each(home)
+        self.lent_in_time()
+
+    def lent_in_time(self) -> None:
+        """The slots for a result are lent before the next item's first fill of their ring. What is filled ahead of that must
+        find room, since nobody frees it while the result waits."""
+        filled = [s for s in steps_of(self.role.steps) if isinstance(s, ast.FillStep)]
+        for p in self.placement.placed.values() if self.plan.persistent else ():
+            own = next((k for k, s in enumerate(filled) if p.staged_parts and p.home.over in self.names(s)), None)
+            ahead = () if own is None else ((k, s) for k, s in enumerate(filled) if k != own)
+            for k, s in ahead:
+                ring = self.placement.rings[self.placement.ring_of[self.names(s)[0]]]
+                offset = step_offset(s, self.plan.axis)
+                first = step_offset(filled[own or 0], self.plan.axis) or 0
+                times = 0 if offset is None else offset - first + (k < (own or 0))
+                if times > ring.stages:
+                    slots = "one slot" if ring.stages == 1 else f"{ring.stages} slots"
+                    why = f"{times} tiles of `{ring.name}`, which has {slots}, are filled before the first of `{p.home.over}`"
+                    raise WgError(CantShare(span=p.home.span, name=p.home.name, other=p.home.over or "", why=why))
+
+    @staticmethod
+    def names(s: ast.FillStep) -> list[str]:
+        return [name_of(t).split(".")[0] for t in s.targets]
 
     def once_each(self, home: str) -> None:
         """Every part of a tile is filled, and none twice."""

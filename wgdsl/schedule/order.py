@@ -102,7 +102,7 @@ def _size(plan: Plan, grid: ast.GridDecl, placement: Placement, inner: tuple[str
     for axis in reversed(inner):
         if axis in used:
             break
-        copies = copies * plan.graph.extents[axis]
+        copies = copies * plan.blocks(axis)
     assert grid.section_bytes is not None
     fit = floordiv(grid.section_bytes // max(row, 1), maximum(1, plan.graph.extents[plan.axis]))
     return maximum(1, fit) * copies

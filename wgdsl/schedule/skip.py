@@ -16,7 +16,7 @@ from ..syntax import ast
 from .barriers import TURN_THREADS, Ids
 from .mask import Trip
 from .pipeline import step_offset
-from .place import Placement
+from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
 from .products import Product
 
@@ -49,8 +49,15 @@ class Skipper:
         return (Loop(var=var, start=start, stop=stop, mask="{empty}", body=body, span=self.loop.span),)
 
     def rings(self) -> list[str]:
-        """Rings of the streamed tiles that the role reads, in the order of its products."""
-        homes = (h for p in self.products.values() for h in (p.a, p.b) if h is not None)
+        """Rings of the streamed tiles that the role reads, in the order in which it frees the slots of one tile: products that
+        are issued further ahead are done earlier."""
+        issued = {
+            name_of(s.target): step_offset(s, self.trip.axis) or 0
+            for s in steps_of(self.loop.body)
+            if isinstance(s, ast.IssueStep)
+        }
+        products = sorted(self.products.values(), key=lambda p: -issued.get(p.name, 0))
+        homes = (h for p in products for h in (p.a, p.b) if h is not None)
         return list(dict.fromkeys(self.placement.ring_of[h] for h in homes if self.plan.axis in self.plan.homes[h].indices))
 
     def free(self, ring: str) -> Iterator[Step]:
@@ -69,7 +76,8 @@ class Skipper:
 
     def span(self, turn: ast.TurnStep) -> int:
         """Over how many iterations the steps of a block are spread: so many fewer passes than tiles there are."""
-        offsets = [d for s in turn.body if (d := step_offset(s, self.trip.axis)) is not None] or [0]
+        steps = (s for s in steps_of(turn.body) if not hasattr(s, "body"))
+        offsets = [d for s in steps if (d := step_offset(s, self.trip.axis)) is not None] or [0]
         return max(offsets) - min(offsets)
 
     def turn(self, block: int, turn: ast.TurnStep, at: Poly, leading: bool) -> Iterator[Step]:

@@ -128,7 +128,11 @@ class RoleSync(RegisterWriter):
         self.computer.lazy = lazy_states(self.streamed, self.role.steps, accumulators)
 
     def once_fills(self) -> None:
-        """What stands in `once` runs in place of the loop if there is no tile, so it may need none."""
+        """What stands in `once` runs in place of the loop if there is no tile, so it may need none, and takes no turn."""
+        for turn in (s for s in steps_of(self.role.steps) if isinstance(s, ast.TurnStep)):
+            if any(isinstance(s, ast.OnceStep) for s in turn.body):
+                cure = "put it in front of the turn, or behind it"
+                raise WgError(NotYetSupported(span=turn.span, what="`once` inside `in turn`", cure=cure))
         for once in (s for s in steps_of(self.role.steps) if isinstance(s, ast.OnceStep)):
             for s in once.body:
                 if isinstance(s, ast.FillStep) and step_offset(s, self.plan.axis) is None:
@@ -414,7 +418,8 @@ class RoleSync(RegisterWriter):
         outer, self.out = self.out, []
         self.step(item, copy)
         body, self.out = tuple(self.out), outer
-        self.emit(If(cond=Affine(poly=copy.start - copy.j), then=body))
+        # the loop's first iteration, whichever mask class that has
+        self.emit(If(cond=Affine(poly=self.trip.first - copy.low - copy.j), then=body))
 
     def take_turn(self) -> None:
         """The turn is taken just before the first step that does something, after that step's own waits."""

@@ -194,7 +194,7 @@ def _check_write(agent: Agent, share: int, c: Cell, asynchronous: bool, rowwise:
     for cell in (c, *c.overlaps):
         for a in (*cell.writes, *cell.reads):
             own_rows = rowwise and a.rowwise and a.owner is agent and cell is c
-            same_clear = clear is not None and (a.clear == clear or clear in a.cleared)
+            same_clear = clear is not None and (a.clear is not None or clear in a.cleared)  # all clears write the same zeros
             if own_rows or same_clear or _ordered(knowledge, a, asynchronous):
                 continue
             if a.bit & knowledge.known:
