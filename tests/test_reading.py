@@ -151,3 +151,8 @@ def test_check_reports_an_imported_program_that_its_schedules_need(files, capsys
     with pytest.raises(SystemExit):
         main(["check", "main.wg"])
     assert "--> p.wg:19:" in capsys.readouterr().err
+
+
+def test_a_broken_file_beside_concerns_nobody_who_has_a_schedule(files):
+    files(own=GEMM + SCHEDULE, broken="wg 1\nschedule x for gemm on sm_90a { garbage !!\n")
+    assert find("own.wg").schedule.name == "pipelined"

@@ -87,14 +87,16 @@ def find_schedule(program: str, wanted: str | Path | None, own: Unit, target: st
     what is wrong with what it extends (WG09xx).
     """
     if wanted is not None and (is_text(wanted) or str(wanted).endswith(".wg")):
-        places = [_for_program(_all_rows(read_unit(wanted)), program, None, strict=True)]
+        places = iter([_for_program(_all_rows(read_unit(wanted)), program, None, strict=True)])
     else:
-        places = list(schedules_for(program, own, None if wanted is None else str(wanted)))
+        places = schedules_for(program, own, None if wanted is None else str(wanted))
+    looked: list[list[Whole]] = []  # a place is read only if those before it have nothing: its mistakes concern nobody else
     for place in places:
+        looked.append(place)
         fit = [whole for whole in place if target is None or whole.schedule.target == target]
         if fit:
             return _only(fit, program)
-    others = [whole.schedule for place in places for whole in place]
+    others = [whole.schedule for place in looked for whole in place]
     if others:
         raise WgError(TargetMismatch(span=others[0].span, target=str(target), schedule=others[0].name, needs=others[0].target))
     known = tuple(dict.fromkeys(w.schedule.name for place in schedules_for(program, own) for w in place))
