@@ -38,11 +38,11 @@ from ..roles.model import (
     WaitStore,
 )
 from ..syntax import ast
-from ..targets.registers import WARPGROUP
+from ..targets.registers import WARPGROUP, WARPS
 from .combine import Combined, combined, final_value
 from .items import opened
 from .joined import JoinedSync
-from .place import WARPS, Placed, name_of
+from .place import Placed, name_of
 from .plan import steps_of
 from .sync import SECOND
 

@@ -218,10 +218,9 @@ def _partial(plan: Plan, b: _Bound, size: int, lo: Poly, hi: Poly, n: Poly, lets
         )
     if b.upper:
         full = floordiv(b.tightest + 1, size)  # tiles below this are full
-        cut = hi - full if plan.descending else full - lo
     else:
         full = ceildiv(b.tightest, size)  # tiles from this on are full
-        cut = hi - full if plan.descending else full - lo
+    cut = hi - full if plan.descending else full - lo
     name = f"{plan.axis}.{b.name}"
     lets.append((name, cut))
     edge = Poly.of(name)

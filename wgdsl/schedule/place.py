@@ -19,12 +19,12 @@ from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.descriptor import CORE_ROWS
 from ..targets.mbarrier import MBARRIER_BYTES
+from ..targets.registers import WARPS
 from ..targets.swizzle import swizzle_for
 from ..targets.tma import TMA
 from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
-WARPS = 4  # of a warpgroup
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
 

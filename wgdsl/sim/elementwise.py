@@ -15,12 +15,12 @@ import numpy as np
 from ..diagnostics.sim import Fault, IllFormed, LaneShares
 from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Reg, Scalar, Select, regs
 from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, VoteOp
+from ..targets.registers import WARPS
 from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from .integers import Integer, value_of
 from .registers import QUAD, ROWS, RegisterFile
 from .tensors import Tensor, rounded
 
-WARPS = 4  # of a warpgroup
 OCTET = 8  # columns over which the lanes of a quad go round
 
 

@@ -8,7 +8,8 @@ FILE = 65536  # 32-bit registers of one SM
 GRANULE = 8  # setmaxnreg and the launch count in eights
 LOWEST = 24
 HIGHEST = 240  # of what was measured; the instruction takes 256, a thread has 255
-WARPGROUP = 128
+WARPGROUP = 128  # threads
+WARPS = 4  # of a warpgroup
 
 
 def launch_registers(threads: int) -> int:

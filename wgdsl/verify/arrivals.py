@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from ..diagnostics.verify import LonelyBarrier, WrongArrivalCount
 from ..foundation.source import Span
 from ..roles.model import Arrive, Barrier, Expect, Kernel, Wait, walk
+from ..targets.registers import WARPS
 from .lines import events, lines, rounds, warpgroups
-
-WARPS = 4
 
 # (role, warpgroup) -> arrivals a phase of one part gets from it in one straight line -> where
 Counts = dict[tuple[str, int], dict[int, Span | None]]
