@@ -60,7 +60,7 @@ class Journal:
 def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
     """The passes, in order. Raises WgError for what the user has to mend."""
     from .emit import emit_program, entry_name
-    from .verify.structural import check
+    from .verify import check
 
     step = journal.step
     graph, streamed, roles = (written if isinstance(found.schedule, Explicit) else derived)(found, settings, journal)
@@ -171,8 +171,29 @@ def _backends(graph: Any, checked: Any) -> dict[str, Any]:
     return {"sim": simulated, "reference": evaluated}
 
 
+def orders_of(kernel: Kernel, seed: int) -> dict[str, str]:
+    """The order of events that a seed means in the simulator, in words, for each kernel by its name."""
+    from .sim.orders import order_of
+
+    return {k.name: str(order_of(seed, k)) for k in kernel.roles.kernels}
+
+
 def _free(graph: Any, dims: Mapping[str, int]) -> dict[str, int]:
     return {name: dims[name] for name in graph.dims}
+
+
+def verified(roles: Any) -> Any:
+    """A role program that no schedule has made, as the verifier accepts it. Raises WgError (WG07xx) if it doesn't."""
+    from .verify import check
+
+    return check(roles)
+
+
+def simulated(roles: Any, arrays: Any, scalars: Any, dims: Mapping[str, int], seed: int | None = None) -> Mapping[str, Any]:
+    """What a role program computes in the simulator, whatever the verifier says of it. Raises WgError (WG08xx) for a fault."""
+    from .sim import simulate_unchecked
+
+    return simulate_unchecked(roles, arrays, scalars, dims, seed=seed)
 
 
 def prepare(
@@ -243,10 +264,10 @@ def proposing(journal: Journal, failed: WgError) -> list[Problem]:
 def _lowers(streamed: Any, schedule: ast.Schedule) -> bool:
     """Whether another schedule along the same axis can be lowered, and passes the checks."""
     from .schedule.lower import lower as lower_schedule
-    from .verify.structural import check
+    from .verify import check_structure
 
     try:
-        check(lower_schedule(streamed, schedule))
+        check_structure(lower_schedule(streamed, schedule))
     except WgError:
         return False
     return True

@@ -244,7 +244,9 @@ class MathSync(JoinedSync):
                 add=add,
                 span=self.span,
             )
-            plain = (self.group_sync("written"), copy, self.group_sync("copied"))
+            # a bulk copy will overwrite what the threads have written here
+            fence = (FenceAsync(),) if p.staged_parts or (p.home.over and self.under(p).empty is not None) else ()
+            plain = (*fence, self.group_sync("written"), copy, self.group_sync("copied"))
             other = tuple(replace(x, span=self.span) for x in plain)
             note = "a row pitch that suits the tensor map"
             self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))

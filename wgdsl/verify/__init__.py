@@ -1,5 +1,5 @@
 """Step: role programs to checked role programs. It shares no code with what derives the events."""
 
-from .structural import check
+from .check import check, check_structure, verify
 
-__all__ = ["check"]
+__all__ = ["check", "check_structure", "verify"]

@@ -1,16 +1,15 @@
-"""check: refuse a role program whose structure can't be right, whatever its inputs.
+"""Rules without behaviour: what is wrong with a role program whatever its inputs.
 
-In: a role program.  Out: the same, as `Checked`. Raises WgError with every problem found (WG07xx).
+In: a kernel.  Out: every problem found (WG0701 to WG0710).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..diagnostics.model import Problem, WgError
+from ..diagnostics.model import Problem
 from ..diagnostics.verify import IllFormedStep
-from ..roles.checked import Checked
-from ..roles.model import Kernel, RoleProgram
+from ..roles.model import Kernel
 from ..roles.rules import broken
 from ..roles.text import step_text
 from ..targets.tma import box_problem
@@ -18,22 +17,14 @@ from .arrivals import arrival_problems
 from .bars import bar_problems
 from .bytes import byte_problems
 from .memory import memory_problems
-from .products import product_problems
 from .registers import register_problems
 
 # Names and shapes come first: the others look things up without asking.
-COUNTS = (byte_problems, arrival_problems, register_problems, memory_problems, bar_problems, product_problems)
+COUNTS = (byte_problems, arrival_problems, register_problems, memory_problems, bar_problems)
 
 
-def check(program: RoleProgram) -> Checked:
-    """The program, checked. Raises WgError (WG07xx) with every problem found."""
-    problems = [p for k in program.kernels for p in _kernel(k)]
-    if problems:
-        raise WgError(problems)
-    return Checked(program)
-
-
-def _kernel(kernel: Kernel) -> list[Problem]:
+def structural_problems(kernel: Kernel) -> list[Problem]:
+    """Broken rules; if there are none, wrong counts and budgets."""
     return list(_rules(kernel)) or [p for count in COUNTS for p in count(kernel)]
 
 

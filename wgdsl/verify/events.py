@@ -1,0 +1,481 @@
+"""Steps as events of the machine: one function a step type, made once for each unit and each value of what steers it.
+
+An event is a function of the machine that returns whether the unit has to wait. Its step is run again when it may go on, so an
+event that waits changes nothing; a step that arrives and then waits is two events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..program.expr import regs
+from ..roles import model as m
+from ..roles.model import Kernel, Step
+from ..roles.rules import box_elements
+from ..targets.registers import WARPS
+from .control import At, condition, integer
+from .layout import CLEAR, FILL, PRODUCT, PUT, READ, STORE, WRITE, Layout, Unit, panels_of
+from .machine import Found, Machine, Product, Rule, Tag
+
+Event = Callable[[Machine], bool]
+Make = Callable[["Maker", Any, bool, At], Iterator[Event]]
+
+MAKERS: dict[type[Step], Make] = {}
+
+
+def makes(*kinds: type[Step]):
+    """Register how steps of these types become events."""
+
+    def register(fn: Make) -> Make:
+        for kind in kinds:
+            if kind in MAKERS:
+                raise TypeError(f"{kind.__name__} has two meanings")
+            MAKERS[kind] = fn
+        return fn
+
+    return register
+
+
+class Maker:
+    """What the events of one unit have in common."""
+
+    def __init__(self, layout: Layout, unit: Unit):
+        self.layout, self.unit, self.kernel = layout, unit, layout.kernel
+        self.stages = [r.stages for r in self.kernel.rings]
+        self.rings = len(self.stages)
+        self.file: dict[str, int] = {}
+        values = {v.name: v for v in self.kernel.values if v.role == unit.role.name}
+        for name, v in values.items():
+            while v.over is not None:
+                v = values[v.over]
+            self.file.setdefault(v.name, 1 << len(self.file))
+            self.file[name] = self.file[v.name]
+
+    @property
+    def all_registers(self) -> int:
+        out = 0
+        for bit in self.file.values():
+            out |= bit
+        return out
+
+    def events(self, s: Step, by_thread: bool, at: At) -> Iterator[Event]:
+        yield from MAKERS[type(s)](self, s, by_thread, at)
+
+    def holders(self, by_thread: bool) -> tuple[int, ...]:
+        return self.unit.holders[:1] if by_thread else self.unit.holders
+
+    def slot(self, slot: m.Slot) -> tuple[int, int, int, int]:
+        """Ring, its stages, the place of the unit's position, the lag."""
+        ring = self.layout.rings[slot.ring]
+        return ring, self.stages[ring], self.unit.number * self.rings + ring, slot.lag
+
+    def barrier(self, name: str, part: int, stages: int) -> int:
+        return self.layout.barriers[name] + part * stages
+
+    def registers(self, *names: str) -> int:
+        out = 0
+        for n in names:
+            out |= self.file[n]
+        return out
+
+    def atoms(self, s: Step, buffer: str, part: int) -> list[tuple[int, ...]]:
+        """The atoms of a step in its tile, stage by stage."""
+        out = []
+        panels = panels_of(self.kernel, s) if isinstance(s, m.Tma | m.TmaStore) else None
+        for stage in range(self.kernel.buffer(buffer).stages):
+            tile: Any = self.layout.tiles[buffer, part, stage]
+            chosen = tile if panels is None or len(tile) == 1 else [tile[p] for p in panels]
+            out.append(tuple(dict.fromkeys(a for piece in chosen for a in piece)))
+        return out
+
+
+# Mbarriers.
+
+
+@makes(m.Wait)
+def wait(k: Maker, s: m.Wait, by_thread: bool, at: At) -> Iterator[Event]:
+    _, n, place, lag = k.slot(s.slot)
+    first, unit, holders, flip = k.barrier(s.barrier, integer(s.part)(at), n), k.unit, k.holders(by_thread), int(s.flip)
+
+    def event(x: Machine) -> bool:
+        lap, stage = divmod(x.position[place] - lag, n)
+        return not x.passes(unit, first + stage, lap - flip, holders)
+
+    yield event
+
+
+@makes(m.Expect)
+def expect(k: Maker, s: m.Expect, by_thread: bool, at: At) -> Iterator[Event]:
+    yield _arrival(k, s, at, 1, s.nbytes, True)
+
+
+@makes(m.Arrive)
+def arrive(k: Maker, s: m.Arrive, by_thread: bool, at: At) -> Iterator[Event]:
+    warps = s.by == "warps" and not k.unit.single
+    yield _arrival(k, s, at, WARPS if s.by == "warps" else s.count, 0, not warps)
+
+
+def _arrival(k: Maker, s: m.Arrive | m.Expect, at: At, count: int, nbytes: int, by_thread: bool) -> Event:
+    _, n, place, lag = k.slot(s.slot)
+    first, unit = k.barrier(s.barrier, integer(s.part)(at), n), k.unit
+
+    def event(x: Machine) -> bool:
+        lap, stage = divmod(x.position[place] - lag, n)
+        x.arrive(unit, first + stage, lap, count, nbytes, by_thread)
+        return False
+
+    return event
+
+
+@makes(m.Advance)
+def advance(k: Maker, s: m.Advance, by_thread: bool, at: At) -> Iterator[Event]:
+    place = k.unit.number * k.rings + k.layout.rings[s.ring]
+    by = integer(s.stages)(at)
+
+    def event(x: Machine) -> bool:
+        x.position[place] += by
+        return False
+
+    yield event
+
+
+# Memory.
+
+
+@makes(m.Tma)
+def tma(k: Maker, s: m.Tma, by_thread: bool, at: At) -> Iterator[Event]:
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit
+    first = k.barrier(s.barrier, integer(s.barrier_part)(at), n)
+    x_map = k.kernel.map(s.map)
+    nbytes = box_elements(x_map) * x_map.dtype.nbytes
+    bits = k.layout.accesses
+
+    def event(x: Machine) -> bool:
+        at_position = x.position[place] - lag
+        lap, stage = divmod(at_position, n)
+        tag = Tag(s.buffer, ring, at_position)
+        for a in atoms[stage]:
+            x.fill(unit, a, bits[a, -1, FILL].all, tag, first + stage)
+        x.copied(unit, first + stage, lap, nbytes)
+        return False
+
+    yield event
+
+
+def _reading(k: Maker, s: Step, o: Any, kind: str, by_thread: bool, at: At) -> Callable[[Machine], tuple[int, ...]]:
+    """Read a tile; returns the bits of the accesses as each holder sees its own."""
+    ring, n, place, lag = k.slot(o.slot)
+    atoms, unit, holders = k.atoms(s, o.buffer, integer(o.part)(at)), k.unit, k.holders(by_thread)
+    bits, asynchronous = k.layout.accesses, kind in (PRODUCT, STORE)
+
+    def read(x: Machine) -> tuple[int, ...]:
+        position = x.position[place] - lag
+        tag = Tag(o.buffer, ring, position)
+        own = [0] * len(unit.holders)
+        for a in atoms[position % n]:
+            b = bits[a, unit.number, kind]
+            x.read(unit, a, b, tag, asynchronous=asynchronous, holders=holders)
+            own = [y | z for y, z in zip(own, b.own, strict=True)]
+        return tuple(own)
+
+    return read
+
+
+@makes(m.TmaStore)
+def tma_store(k: Maker, s: m.TmaStore, by_thread: bool, at: At) -> Iterator[Event]:
+    read, n = _reading(k, s, s, STORE, True, at), k.unit.number
+
+    def event(x: Machine) -> bool:
+        x.stores[n] = (*x.stores[n], read(x)[0])
+        return False
+
+    yield event
+
+
+@makes(m.CommitStore)
+def commit_store(k: Maker, s: m.CommitStore, by_thread: bool, at: At) -> Iterator[Event]:
+    n = k.unit.number
+
+    def event(x: Machine) -> bool:
+        x.store_groups[n] = (*x.store_groups[n], x.stores[n])
+        x.stores[n] = ()
+        return False
+
+    yield event
+
+
+@makes(m.WaitStore)
+def wait_store(k: Maker, s: m.WaitStore, by_thread: bool, at: At) -> Iterator[Event]:
+    unit, pending = k.unit, s.pending
+
+    def event(x: Machine) -> bool:
+        x.wait_store(unit, pending)
+        return False
+
+    yield event
+
+
+@makes(m.CopyOut)
+def copy_out(k: Maker, s: m.CopyOut, by_thread: bool, at: At) -> Iterator[Event]:
+    read = _reading(k, s, s, READ, by_thread, at)
+
+    def event(x: Machine) -> bool:
+        read(x)
+        return False
+
+    yield event
+
+
+@makes(m.StoreShared)
+def store_shared(k: Maker, s: m.StoreShared, by_thread: bool, at: At) -> Iterator[Event]:
+    yield from touching(k, k.registers(s.src), 0)
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
+    bits = k.layout.accesses
+
+    def event(x: Machine) -> bool:
+        position = x.position[place] - lag
+        for a in atoms[position % n]:
+            x.write(unit, a, WRITE, bits[a, unit.number, WRITE], Tag(s.buffer, ring, position), holders)
+        return False
+
+    yield event
+
+
+@makes(m.ClearRows)
+def clear_rows(k: Maker, s: m.ClearRows, by_thread: bool, at: At) -> Iterator[Event]:
+    rows = at["#rows"](max(integer(s.start)(at), 0), min(integer(s.stop)(at), k.kernel.buffer(s.buffer).rows))
+    if rows < 0:
+        return
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
+    bits = k.layout.accesses
+
+    def event(x: Machine) -> bool:
+        position = x.position[place] - lag
+        for a in atoms[position % n]:
+            x.write(unit, a, CLEAR, bits[a, unit.number, CLEAR], Tag(s.buffer, ring, position), holders, rows)
+        return False
+
+    yield event
+
+
+@makes(m.PutItem)
+def put_item(k: Maker, s: m.PutItem, by_thread: bool, at: At) -> Iterator[Event]:
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit = k.atoms(s, s.buffer, 0), k.unit
+    bits, ahead = k.layout.accesses, int(s.ahead)
+
+    def event(x: Machine) -> bool:
+        position = x.position[place] - lag
+        tag = Tag(s.buffer, ring, position, x.item[unit.number] + ahead)
+        for a in atoms[position % n]:
+            x.write(unit, a, PUT, bits[a, unit.number, PUT], tag, unit.holders[:1])
+        return False
+
+    yield event
+
+
+@makes(m.TakeItem)
+def take_item(k: Maker, s: m.TakeItem, by_thread: bool, at: At) -> Iterator[Event]:
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit, holders = k.atoms(s, s.buffer, 0), k.unit, k.holders(by_thread)
+    bits, ahead = k.layout.accesses, int(s.ahead)
+
+    def event(x: Machine) -> bool:
+        position = x.position[place] - lag
+        tag = Tag(s.buffer, ring, position, x.item[unit.number] + ahead)
+        for a in atoms[position % n]:
+            x.read(unit, a, bits[a, unit.number, READ], tag, asynchronous=False, holders=holders)
+        return False
+
+    yield event
+
+
+# Products.
+
+
+@makes(m.Wgmma)
+def wgmma(k: Maker, s: m.Wgmma, by_thread: bool, at: At) -> Iterator[Event]:
+    operands = [o for o in (s.a, s.b) if isinstance(o, m.SmemOperand)]
+    reads = [_reading(k, s, o, PRODUCT, by_thread, at) for o in operands]
+    acc, operand = k.registers(s.acc), k.registers(s.a.value) if isinstance(s.a, m.RegOperand) else 0
+    fresh, n, holders = condition(s.zero)(at), k.unit.number, len(k.unit.holders)
+
+    def event(x: Machine) -> bool:
+        if missing := ((operand if fresh else operand | acc) & ~x.defined[n]):
+            raise Found(Rule.POISON, n, name=name_of(k, missing))
+        if touched := x.touched[n] & (acc | operand):
+            raise Found(Rule.FENCE, n, name=name_of(k, touched))
+        own = (0,) * holders
+        for read in reads:
+            own = tuple(a | b for a, b in zip(own, read(x), strict=True))
+        x.open[n] = (*x.open[n], Product(acc, operand, own))
+        x.defined[n] |= acc
+        return False
+
+    yield event
+
+
+@makes(m.FenceWgmma)
+def fence_wgmma(k: Maker, s: m.FenceWgmma, by_thread: bool, at: At) -> Iterator[Event]:
+    n = k.unit.number
+
+    def event(x: Machine) -> bool:
+        x.touched[n] = 0
+        return False
+
+    yield event
+
+
+@makes(m.Commit)
+def commit(k: Maker, s: m.Commit, by_thread: bool, at: At) -> Iterator[Event]:
+    n = k.unit.number
+
+    def event(x: Machine) -> bool:
+        x.groups[n] = (*x.groups[n], x.open[n])
+        x.open[n] = ()
+        return False
+
+    yield event
+
+
+@makes(m.WaitGroup)
+def wait_group(k: Maker, s: m.WaitGroup, by_thread: bool, at: At) -> Iterator[Event]:
+    unit, pending, ready = k.unit, s.pending, k.registers(*s.values)
+    n = unit.number
+
+    def event(x: Machine) -> bool:
+        x.wait_group(unit, pending)
+        if ready and (busy := x.flying(n)[0] & ready):
+            raise Found(Rule.FLIGHT, n, name=name_of(k, busy))
+        return False
+
+    yield event
+
+
+# Fences and named barriers.
+
+
+@makes(m.FenceAsync)
+def fence_async(k: Maker, s: m.FenceAsync, by_thread: bool, at: At) -> Iterator[Event]:
+    """By one thread of a warpgroup it covers that thread's writes, and steps of a whole warpgroup need those of all."""
+    unit = k.unit
+
+    def event(x: Machine) -> bool:
+        x.fence(unit)
+        return False
+
+    if not by_thread or unit.single:
+        yield event
+
+
+@makes(m.BarSync)
+def bar_sync(k: Maker, s: m.BarSync, by_thread: bool, at: At) -> Iterator[Event]:
+    unit, j, threads = k.unit, integer(s.id)(at), s.threads
+
+    def arrives(x: Machine) -> bool:
+        x.meet(unit, j, threads, waits=True)
+        return False
+
+    yield arrives
+    yield lambda x: x.barred[unit.number]
+
+
+@makes(m.BarArrive)
+def bar_arrive(k: Maker, s: m.BarArrive, by_thread: bool, at: At) -> Iterator[Event]:
+    unit, j, threads = k.unit, integer(s.id)(at), s.threads
+
+    def event(x: Machine) -> bool:
+        x.meet(unit, j, threads, waits=False)
+        return False
+
+    yield event
+
+
+# Registers.
+
+
+def name_of(k: Maker, bits: int) -> str:
+    """The first of the values in these registers."""
+    return next(name for name, bit in k.file.items() if bit & bits)
+
+
+def touching(k: Maker, reads: int, writes: int, needs: int | None = None, makes: int | None = None) -> Iterator[Event]:
+    """The warpgroup's own instructions on its registers. needs: what has to hold a value before, if not all that is read;
+    makes: what holds one after, if not all that is written."""
+    n, both, needs, makes = k.unit.number, reads | writes, reads if needs is None else needs, writes if makes is None else makes
+
+    def event(x: Machine) -> bool:
+        if x.groups[n] or x.open[n]:
+            acc, operand = x.flying(n)
+            if busy := (acc & both) | (operand & writes):
+                raise Found(Rule.FLIGHT, n, name=name_of(k, busy))
+        if missing := needs & ~x.defined[n]:
+            raise Found(Rule.POISON, n, name=name_of(k, missing))
+        x.touched[n] |= both
+        x.defined[n] |= makes
+        return False
+
+    yield event
+
+
+@makes(m.Compute)
+def compute(k: Maker, s: m.Compute, by_thread: bool, at: At) -> Iterator[Event]:
+    reads = writes = needs = made = 0
+    tiles = {v.name for v in k.kernel.values if v.role == k.unit.role.name and v.kind == "tile"}
+    for op in s.ops:
+        used, dst = k.registers(*(name for e in op.exprs for name in regs(e))), k.registers(op.dst)
+        # rescaling what no product has written leaves it as it is
+        own = dst if isinstance(op, m.MapOp) and op.dst in tiles and op.dst in regs(op.expr) else 0
+        needs |= used & ~made & ~own
+        reads, writes, made = reads | used, writes | dst, made | dst & ~own
+    yield from touching(k, reads, writes, needs, made)
+
+
+@makes(m.Pack, m.Move)
+def pack(k: Maker, s: m.Pack | m.Move, by_thread: bool, at: At) -> Iterator[Event]:
+    yield from touching(k, k.registers(s.src), k.registers(s.dst))
+
+
+@makes(m.Zero)
+def zero(k: Maker, s: m.Zero, by_thread: bool, at: At) -> Iterator[Event]:
+    yield from touching(k, 0, k.registers(s.value))
+
+
+@makes(m.Forget)
+def forget(k: Maker, s: m.Forget, by_thread: bool, at: At) -> Iterator[Event]:
+    n, value = k.unit.number, k.registers(s.value)
+
+    def event(x: Machine) -> bool:
+        if busy := x.flying(n)[0] & value:
+            raise Found(Rule.FLIGHT, n, name=name_of(k, busy))
+        x.defined[n] &= ~value
+        return False
+
+    yield event
+
+
+@makes(m.StoreGlobal)
+def store_global(k: Maker, s: m.StoreGlobal, by_thread: bool, at: At) -> Iterator[Event]:
+    yield from touching(k, k.registers(*regs(s.value)), 0)
+
+
+@makes(m.Registers, m.Fetch)
+def nothing(k: Maker, s: Step, by_thread: bool, at: At) -> Iterator[Event]:
+    """No part of the protocol: the pool of registers is a rule of its own, and the counter is between CTAs."""
+    return iter(())
+
+
+def ended(x: Machine, unit: Unit) -> None:
+    """At the end of a role nothing may be in flight."""
+    n = unit.number
+    if x.open[n] or x.groups[n]:
+        raise Found(Rule.LEFT, n, why="product")
+    if x.stores[n] or x.store_groups[n]:
+        raise Found(Rule.LEFT, n, why="bulk store")
+
+
+__all__ = ["Event", "Kernel", "Maker", "ended"]

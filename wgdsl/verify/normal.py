@@ -1,0 +1,213 @@
+"""States that differ only in how often rings have gone round are one: positions are counted from the slowest user of a ring, and
+its stages are turned so that this one stands at the first.
+
+In: a machine.  Out: what tells its state from others, hashable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+
+from ..roles import model as m
+from .layout import BY_ONE, FILL, GENERIC, PRODUCT, READ, STORE, Layout, uses
+from .machine import Machine, Product
+
+ASYNCHRONOUS = (FILL, PRODUCT, STORE)
+ONE_HOLDER = (FILL, *BY_ONE)
+
+
+class Normal:
+    """How states of one layout are normalised."""
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.rings = len(layout.rings)
+        self.stages = [r.stages for r in layout.kernel.rings]
+        self.spins = {s.ring: s for s in layout.spins}
+        names = list(layout.rings)
+        self.users = [[u.number for u in layout.units if _uses(u, name)] for name in names]
+        self.ring_of = [layout.rings[b.ring] for b, _, _ in layout.mbarriers]
+        self.stage_of = [s for _, _, s in layout.mbarriers]
+        self.turned = lru_cache(maxsize=None)(self._turned)
+        self.befores = [0] * self.rings
+        for k, (_, before) in enumerate(layout.over):
+            self.befores[self.ring_of[k]] |= before
+        self.folded = list(layout.fellows.values())
+        self.atoms_of: dict[str, set[int]] = {}
+        for key, panels in layout.tiles.items():
+            self.atoms_of.setdefault(key[0], set()).update(a for p in panels for a in p)
+        self.lags = [0] * self.rings
+        for s in (s for u in layout.units for s in m.walk(u.role.steps)):
+            for slot in _slots(s):
+                self.lags[layout.rings[slot.ring]] = max(self.lags[layout.rings[slot.ring]], slot.lag)
+        self.overwriters = [self._users(a, (FILL, *GENERIC)) for a in range(layout.atoms)]
+        self.readers = [self._users(a, (READ, PRODUCT, STORE)) for a in range(layout.atoms)]
+
+    def bases(self, x: Machine, ended: list[bool]) -> list[int]:
+        """Of each ring, the position of the slowest role that still uses it; of one that isn't turned, whole rounds."""
+        out = []
+        for ring, users in enumerate(self.users):
+            at = [x.position[u * self.rings + ring] for u in users if not ended[u]]
+            at = at or [x.position[u * self.rings + ring] for u in users] or [0]
+            n = self.stages[ring]
+            base = min(at)
+            out.append(base if ring in self.spins or n == 1 else base // n * n)
+        return out
+
+    def _turned(self, turns: tuple[int, ...]) -> tuple[list, list[int], list[int]]:
+        """Masks and shifts that turn bits, and the order of mbarriers and atoms, for turns by so many stages."""
+        w, steps = self.layout.width, []
+        for ring, k in enumerate(turns):
+            if not k:
+                continue
+            s = self.spins[ring]
+            low = (1 << k * s.width) - 1 << s.base
+            every = (1 << s.stages * s.width) - 1 << s.base
+            high = every & ~low
+            down, up = k * s.width, (s.stages - k) * s.width
+            steps.append((~(every | every << w), high | high << w, down, low | low << w, up))
+        barriers = [
+            self.layout.barriers[b.name] + p * b.stages + (s + turns[self.ring_of[i]]) % b.stages
+            for i, (b, p, s) in enumerate(self.layout.mbarriers)
+        ]
+        return steps, barriers, self._atoms(turns)
+
+    def _atoms(self, turns: tuple[int, ...]) -> list[int]:
+        places = self.layout.atom_places
+        by_place: dict[tuple[str, int], list[int]] = {}
+        for a, place in enumerate(places):
+            by_place.setdefault(place, []).append(a)
+        out = []
+        for a, (ring, stage) in enumerate(places):
+            turn = turns[self.layout.rings[ring]] if ring else 0
+            there = (ring, (stage + turn) % self.stages[self.layout.rings[ring]]) if turn else (ring, stage)
+            out.append(by_place[there][by_place[ring, stage].index(a)])
+        return out
+
+    def key(self, x: Machine, ended: list[bool]) -> tuple[Hashable, tuple[int, ...]]:
+        """The state of the protocol, and apart from it what is known: of two states alike, the one that knows more can do all
+        that the other can."""
+        bases = self.bases(x, ended)
+        steps, barriers, atoms = self.turned(self._turns(bases))
+        dead = [t is None or t.position < bases[t.ring] - self.lags[t.ring] for t in x.tags]
+        settled = 0
+        for a, d in enumerate(dead):
+            settled |= self._settled(x, a, d)
+        known = [v | settled if v else 0 for v in x.known]
+        self._forget_old(x, bases, known)
+        spent = self._spent(x)
+        bits = [0 if i in spent else known[i] for i in self._order(barriers)]
+        bits += [0 if dead[a] else x.covered[a] for a in atoms]
+        know = len(bits)
+        bits += [0 if dead[a] else x.clears[a] for a in atoms] + [x.passed[b] for b in barriers]
+        for off, high, down, low, up in steps:
+            bits = [v & off | (v & high) >> down | (v & low) << up for v in bits]
+        positions = []
+        for ring, users in enumerate(self.users):
+            positions += [x.position[u * self.rings + ring] - bases[ring] for u in users]
+        phases = [x.phase[b] * self.stages[self.ring_of[b]] + self.stage_of[b] - bases[self.ring_of[b]] for b in barriers]
+        least = min([i for i, e in zip(x.item, ended, strict=True) if not e], default=0)
+        tags = []
+        for a in atoms:
+            t = x.tags[a]
+            tags.append(None if dead[a] or t is None else (t.buffer, t.position - bases[t.ring], t.item - least if t.item >= 0 else -1))
+        units = range(len(x.open))
+        flying = [[[self._product(p, steps) for p in g] for g in (*x.groups[u], (), x.open[u])] for u in units]
+        stores = [[[_spin(b, steps) for b in g] for g in (*x.store_groups[u], (), x.stores[u])] for u in units]
+        skeleton = (
+            tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
+            tuple([x.bytes[b] for b in barriers]), tuple(tags), tuple([-1 if dead[a] else x.cleared[a] for a in atoms]),
+            tuple(x.arrived), tuple(x.threads), tuple(x.waiting), tuple(x.barred), _frozen(flying), _frozen(stores),
+        )  # fmt: skip
+        return skeleton, (*bits[:know], *x.defined, *[~t for t in x.touched])
+
+    def _spent(self, x: Machine) -> set[int]:
+        """What the phases before knew, of mbarriers where all who wait have taken it up."""
+        return {x.last + k for k, (need, passed) in enumerate(zip(self.layout.waiters, x.passed, strict=True)) if not need & ~passed}
+
+    def near(self, skeleton: tuple) -> tuple:
+        """The same for all positions that are far ahead of the slowest role in their ring."""
+        far = [n + 1 for users, n in zip(self.users, self.stages, strict=True) for _ in users]
+        return (*skeleton[:1], tuple([min(p, f) for p, f in zip(skeleton[1], far, strict=True)]), *skeleton[2:])
+
+    def _turns(self, bases: list[int]) -> tuple[int, ...]:
+        return tuple([b % n if r in self.spins else 0 for r, (b, n) in enumerate(zip(bases, self.stages, strict=True))])
+
+    def _order(self, barriers: list[int]) -> list[int]:
+        holders, n = self.layout.holders, len(barriers)
+        order = [*range(holders), *[holders + b for b in barriers], *[holders + n + b for b in barriers]]
+        return [*order, *range(len(order), len(order) + len(self.layout.bars))]
+
+    def impose(self, x: Machine, ended: list[bool], known: tuple[int, ...]) -> None:
+        """Let the machine know just this, which `key` has given for a state alike."""
+        bases = self.bases(x, ended)
+        turns = self._turns(bases)
+        _, barriers, atoms = self.turned(turns)
+        back, _, _ = self.turned(tuple([-k % n for k, n in zip(turns, self.stages, strict=True)]))
+        order = self._order(barriers)
+        for place, bits in zip(order, known, strict=False):
+            x.known[place] = _spin(bits, back)
+        for a, bits in zip(atoms, known[len(order) :], strict=False):
+            x.covered[a] = _spin(bits, back)
+        rest = known[len(order) + len(atoms) :]
+        units = len(x.defined)
+        x.defined, x.touched = list(rest[:units]), [~t for t in rest[units:]]
+
+    def _forget_old(self, x: Machine, bases: list[int], known: list[int]) -> None:
+        """Who is more than a round of a ring ahead of the slowest needs to know of the end of phases to come, not of those past."""
+        for ring, users in enumerate(self.users):
+            for u in users:
+                if x.position[u * self.rings + ring] - bases[ring] > self.stages[ring]:
+                    for h in self.layout.units[u].holders:
+                        known[h] &= ~self.befores[ring]
+
+    def _settled(self, x: Machine, atom: int, dead: bool) -> int:
+        """What has been done to an atom that all know of who may overwrite it, or read what was written: nothing hangs on it any
+        more, so everybody may know."""
+        w, generic = self.layout.width, self.layout.generic
+        out = self.layout.touches[atom]
+        for h, proxied in self.overwriters[atom]:
+            known = x.known[h]
+            out &= known & (known >> w | ~generic) if proxied else known
+        if not dead:
+            writes = self.layout.writes[atom]
+            for h, proxied in self.readers[atom]:
+                known = x.known[h]
+                out &= (known & (known >> w | ~generic) if proxied else known) | ~writes
+        for near, far in self.folded:  # warps that are folded settle things together
+            if out & (near | far):
+                out &= ~(near | far) | (out & out >> 1) & near | (out & out << 1) & far
+        return out | out << w
+
+    def _users(self, atom: int, kinds: tuple[str, ...]) -> list[tuple[int, bool]]:
+        """Holders of who may do such a thing to the atom, and whether by the asynchronous proxy."""
+        out = {}
+        for u in self.layout.units:
+            for buffer, kind, _, _ in uses(u):
+                if kind in kinds and atom in self.atoms_of[buffer]:
+                    for h in u.holders[:1] if kind in ONE_HOLDER else u.holders:
+                        out[h, kind in ASYNCHRONOUS] = None
+        return list(out)
+
+    def _product(self, p: Product, steps: list) -> tuple:
+        return (p.acc, p.operand, *[_spin(b, steps) for b in p.own])
+
+
+def _frozen(x: list) -> tuple:
+    return tuple([_frozen(y) if isinstance(y, list) else y for y in x])
+
+
+def _slots(s: m.Step) -> list[m.Slot]:
+    own = [getattr(s, "slot", None), *(getattr(getattr(s, f, None), "slot", None) for f in ("a", "b"))]
+    return [x for x in own if x is not None]
+
+
+def _spin(bits: int, steps: list) -> int:
+    for off, high, down, low, up in steps:
+        bits = bits & off | (bits & high) >> down | (bits & low) << up
+    return bits
+
+
+def _uses(u, ring: str) -> bool:
+    return any(isinstance(s, m.Advance) and s.ring == ring for s in m.walk(u.role.steps))

@@ -1,0 +1,202 @@
+"""What a unit does for one item, as a row of chunks: events without a branch in between.
+
+In: a unit's role, a letter, and the one that follows where items are joined.  Out: its chunks in order, and of each the loop
+that it belongs to. Equal chunks are one object, so that what is left of an item can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..roles import model as m
+from ..roles.model import Step
+from .control import condition, conditions, decisive, integer, items_of, polys_in
+from .events import Event, Maker
+from .letters import BEGUN, FOLLOWS, ORDINAL, Letter
+
+BEFORE, ITEM, AFTER = "before", "item", "after"
+NO_LOOP = (-1, 0)
+ROWS = "#rows"  # what numbers the choices of rows that `ClearRows` clears, for all units alike
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """`steps`: of each event, its step."""
+
+    number: int
+    events: tuple[Event, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and which
+    round; (-1, 0): none. `leaves`: the role has no further item. `begun`: what the role has said of the item that follows."""
+
+    chunks: tuple[Chunk, ...]
+    rounds: tuple[tuple[int, int], ...]
+    leaves: bool
+    begun: int
+    numbers: tuple[int, ...]
+
+    def longest(self, cap: int) -> frozenset[int]:
+        """The loops that run as often as any may."""
+        return frozenset(loop for loop, k in self.rounds if loop >= 0 and k == cap - 1)
+
+
+@dataclass(eq=False)
+class Tracer:
+    """Traces of one unit. Flags and dims outside of items are fixed."""
+
+    maker: Maker
+    fixed: Mapping[str, Any]
+    chunks: dict[tuple, Chunk] = field(default_factory=dict)
+    blocks: dict[tuple[int, bool], tuple] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        role = self.maker.unit.role
+        self.items = items_of(role)
+        steps = role.steps
+        at = next((k for k, s in enumerate(steps) if s is self.items), len(steps))
+        self.before, self.after = steps[:at], steps[at + 1 :]
+        self.joined = self.items is not None and self.items.joined
+        self.learns = self.items is not None and self.items.source != "stride"  # that there is no item, in its body
+
+    def outside(self, when: str) -> Trace:
+        """The steps before or after the items."""
+        run = _Run(self, dict(self.fixed))
+        run.steps(self.before if when == BEFORE else self.after)
+        return run.trace()
+
+    def item(self, letter: Letter | None, ordinal: int, begun: int, rows: Callable) -> Trace:
+        """The steps of an item; where items are joined, those before the next one is named. letter None: there is none, which
+        the role learns on the way."""
+        return self._walk(letter, letter, ordinal, begun, rows, stops=self.joined).trace()
+
+    def rest(self, letter: Letter, following: Letter | None, ordinal: int, begun: int, rows: Callable) -> Trace:
+        """The steps of a joined item from where the next one is named. following None: there is none."""
+        assert self.items is not None
+        run = self._walk(letter, following or letter, ordinal, begun, rows, follows=following is not None)
+        return run.trace(run.named)
+
+    def _walk(self, letter, following, ordinal: int, begun: int, rows: Callable, *, stops=False, follows=False) -> _Run:
+        assert self.items is not None
+        at = {**self.fixed, ORDINAL: ordinal, ROWS: rows, BEGUN: begun, FOLLOWS: int(follows)}
+        if letter is not None:
+            at |= {**letter.dims, **letter.indices, **{m.NEXT + k: v for k, v in following.indices.items()}}
+        run = _Run(self, at, following.dims if following is not None else {}, leaves=letter is None, stops=stops)
+        run.steps(self.items.body)
+        return run
+
+
+class _Run:
+    """One walk through steps, with what is bound. ahead: the dims that what is said of the item that follows goes by."""
+
+    def __init__(self, tracer: Tracer, at: dict[str, Any], ahead: Mapping[str, int] | None = None, leaves=False, stops=False):
+        self.tracer, self.at, self.ahead, self.leaves, self.stops = tracer, at, ahead or {}, leaves, stops
+        self.at["wg"] = tracer.maker.unit.wg
+        self.chunks: list[Chunk] = []
+        self.rounds: list[tuple[int, int]] = []
+        self.round = NO_LOOP
+        self.left = False
+        self.begun = 0
+        self.named = 0  # how many chunks come before the next item is named
+
+    def trace(self, start: int = 0) -> Trace:
+        chunks = tuple(self.chunks[start:])
+        rounds = tuple([(loop - start, n) if loop >= 0 else NO_LOOP for loop, n in self.rounds[start:]])
+        return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]))
+
+    def steps(self, steps: tuple[Step, ...], by_thread: bool | None = None) -> None:
+        by_thread = self.tracer.maker.unit.single if by_thread is None else by_thread
+        for node in self.tracer.blocks.get((id(steps), by_thread)) or self._cut(steps, by_thread):
+            if isinstance(node, _Block):
+                self._emit(node)
+            else:
+                self._control(*node)
+            if self.left:
+                return
+
+    def _cut(self, steps: tuple[Step, ...], by_thread: bool) -> tuple:
+        """Straight blocks, and what stands between them."""
+        out: list[Any] = []
+        for s, alone in _flat(steps, by_thread):
+            if isinstance(s, CONTROL):
+                out.append((s, alone))
+                continue
+            if not out or not isinstance(out[-1], _Block):
+                out.append(_Block())
+            out[-1].steps.append((s, alone))
+            out[-1].values += self._values(s)
+        self.tracer.blocks[id(steps), by_thread] = tuple(out)
+        return tuple(out)
+
+    def _values(self, s: Step) -> list[Callable]:
+        """What the events of a step depend on beside the warpgroup."""
+        if isinstance(s, m.ClearRows):
+            parts = [integer(p) for p in (s.part,) if p.symbols() - {"wg"}]
+            return [self._cleared(s), *parts]
+        tests = [condition(c) for c in conditions(s) if any(p.symbols() - {"wg"} for p in polys_in(c))]
+        return [*(integer(p) for p in decisive(s) if p.symbols() - {"wg"}), *tests]
+
+    def _cleared(self, s: m.ClearRows) -> Callable:
+        start, stop, rows = integer(s.start), integer(s.stop), self.tracer.maker.kernel.buffer(s.buffer).rows
+        return lambda at: at[ROWS](max(start(at), 0), min(stop(at), rows))
+
+    def _emit(self, block: _Block) -> None:
+        tracer, at = self.tracer, self.at
+        key = (id(block), tuple([v(at) for v in block.values]))
+        chunk = tracer.chunks.get(key)
+        if chunk is None:
+            events: list[Event] = []
+            steps: list[Step] = []
+            for s, by_thread in block.steps:
+                for e in tracer.maker.events(s, by_thread, at):
+                    events.append(e)
+                    steps.append(s)
+            chunk = tracer.chunks[key] = Chunk(len(tracer.chunks), tuple(events), tuple(steps))
+        if chunk.events:
+            self.chunks.append(chunk)
+            self.rounds.append(self.round)
+
+    def _control(self, s: Step, by_thread: bool) -> None:
+        at = self.at
+        if isinstance(s, m.Let):
+            at[s.name] = integer(s.value)({**at, **self.ahead} if s.name.startswith(m.NEXT) else at)
+        elif isinstance(s, m.If):
+            self.steps(s.then if condition(s.cond)(at) else s.other, by_thread)
+        elif isinstance(s, m.Loop):
+            outer, place = self.round, len(self.chunks)
+            for n, k in enumerate(range(integer(s.start)(at), integer(s.stop)(at), s.step)):
+                at[s.var] = k
+                self.round = (place, n) if outer == NO_LOOP else outer
+                self.steps(s.body, by_thread)
+            self.round = outer
+        elif isinstance(s, m.Leave):
+            self.left = self.leaves
+        elif isinstance(s, m.NextItem):
+            self.named, self.left = len(self.chunks), self.stops
+        elif isinstance(s, m.Begun):
+            self.begun = integer(s.value)(at)
+
+
+CONTROL = (m.Let, m.If, m.Loop, m.Leave, m.Begun, m.NextItem, m.Items)
+
+
+@dataclass(eq=False)
+class _Block:
+    """Steps, each with whether one thread runs it; what they depend on beside the warpgroup."""
+
+    steps: list[tuple[Step, bool]] = field(default_factory=list)
+    values: list[Callable] = field(default_factory=list)
+
+
+def _flat(steps: tuple[Step, ...], by_thread: bool):
+    """Elected blocks belong to the list around them, but for branches and loops inside."""
+    for s in steps:
+        if isinstance(s, m.Elect):
+            yield from _flat(s.body, True)
+        else:
+            yield s, by_thread
