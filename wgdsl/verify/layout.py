@@ -92,6 +92,7 @@ class Layout:
     clears: list[int] = field(default_factory=list)  # by atom: those of clears
     waits: list[int] = field(default_factory=list)  # by mbarrier: all bits of having passed
     waiters: list[int] = field(default_factory=list)  # by mbarrier: those of them that come to pass
+    passed: list[int] = field(default_factory=list)  # by mbarrier: `waiters` who need not pass before the first phase is over
     bystanders: list[tuple[int, ...]] = field(default_factory=list)  # by mbarrier: holders that never wait for it
     generics: list[tuple[int, ...]] = field(default_factory=list)  # by unit and holder: its own generic writes
 
@@ -240,6 +241,8 @@ def _masks(out: Layout) -> None:
     for (k, unit), bits in out.passes.items():
         out.waits[k] |= bits.all
         out.waiters[k] |= bits.all if _by_warps(out.units[unit], out.mbarriers[k][0].name) else bits.own[0]
+    flipped = {s.barrier for u in out.units for s in m.walk(u.role.steps) if isinstance(s, m.Wait) and s.flip}
+    out.passed = [0 if b.name in flipped else w for (b, _, _), w in zip(out.mbarriers, out.waiters, strict=True)]
     out.bystanders = [_bystanders(out, k) for k in range(len(out.mbarriers))]
 
 

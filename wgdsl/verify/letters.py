@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import gcd
 from random import Random
 from typing import Any
 
@@ -98,9 +99,10 @@ class _Space:
 
     def samples(self, cap: int) -> dict[str, Any]:
         """Arrays of dims and indices, one entry a combination."""
-        sizes = sorted({c for p in self.polys for c in _constants(p) if c >= TILE} | {a.tile for a in self.axes.values()})
+        sizes = {_rounded(c) for p in self.polys for c in _constants(p) if c >= TILE - 1}
+        sizes |= {a.tile for a in self.axes.values() if a.tile >= TILE}
         limit = (cap + BEYOND) * max((c for p in self.polys for c in _divisors(p)), default=1) * self._splits()
-        values = _around([c for c in sizes if c > 1], limit)
+        values = _around(gcd(*sizes) if sizes else 1, limit)
         choices = [values] * len(self.dims)
         count = len(values) ** len(choices)
         rows = product(*choices) if count <= TRIES else _some(choices, TRIES)
@@ -202,6 +204,11 @@ def _constants(p: Poly) -> Iterator[int]:
                     yield from _constants(a)
 
 
+def _rounded(c: int) -> int:
+    """The tile size that a constant comes from: one less rounds a quotient up."""
+    return next((k for k in (c, c + 1, c - 1) if k % TILE == 0), c)
+
+
 def _divisors(p: Poly) -> Iterator[int]:
     for monomial, _ in p.terms:
         for f in monomial:
@@ -212,9 +219,9 @@ def _divisors(p: Poly) -> Iterator[int]:
                     yield from _divisors(a)
 
 
-def _around(sizes: list[int], limit: int) -> list[int]:
-    """Multiples of the sizes up to a limit, and their neighbours."""
-    return sorted({k + d for c in sizes for k in range(0, limit + 1, c) for d in (-1, 0, 1) if k + d >= 0} | {0, 1})
+def _around(step: int, limit: int) -> list[int]:
+    """Multiples of what all tile sizes are multiples of, and their neighbours: between them nothing changes."""
+    return sorted({k + d for k in range(0, limit + 1, step) for d in (-1, 0, 1) if k + d >= 0} | {0, 1})
 
 
 def _some(choices: list[list[int]], count: int) -> Iterator[tuple[int, ...]]:

@@ -41,6 +41,8 @@ class Rule:
 class Found(Exception):
     """A rule is broken, by the current event of a unit. `bits`: what it should have known. The rest says where."""
 
+    late: Unit | None = None  # who has to fall behind for the fault to show, if not all do
+
     def __init__(self, rule: str, unit: int, *, bits: int = 0, atom: int = -1, mbarrier: int = -1, why: str = "", name: str = ""):
         super().__init__(rule)
         self.rule, self.unit, self.bits = rule, unit, bits
@@ -341,7 +343,7 @@ def start(layout: Layout, files: list[int]) -> Machine:
     barriers, units, bars = len(layout.mbarriers), len(layout.units), len(layout.bars)
     return Machine(
         layout=layout, known=[everything] * layout.holders + [0] * (2 * barriers + bars), phase=[0] * barriers,
-        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, passed=list(layout.waiters),
+        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, passed=list(layout.passed),
         position=[0] * (units * max(len(layout.rings), 1)), 
         tags=[None] * layout.atoms, clears=[0] * layout.atoms, cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, arrived=[0] * bars,
         threads=[0] * bars, waiting=[()] * bars, barred=[False] * units, open=[()] * units,

@@ -33,6 +33,7 @@ class Normal:
         self.befores = [0] * self.rings
         for k, (_, before) in enumerate(layout.over):
             self.befores[self.ring_of[k]] |= before
+        self.takers = [self._takers(k) for k in range(len(layout.mbarriers))]
         self.folded = list(layout.fellows.values())
         self.atoms_of: dict[str, set[int]] = {}
         for key, panels in layout.tiles.items():
@@ -43,6 +44,7 @@ class Normal:
                 self.lags[layout.rings[slot.ring]] = max(self.lags[layout.rings[slot.ring]], slot.lag)
         self.overwriters = [self._users(a, (FILL, *GENERIC)) for a in range(layout.atoms)]
         self.readers = [self._users(a, (READ, PRODUCT, STORE)) for a in range(layout.atoms)]
+        self.groups = {*self.overwriters, *self.readers}
 
     def bases(self, x: Machine, ended: list[bool]) -> list[int]:
         """Of each ring, the position of the slowest role that still uses it; of one that isn't turned, whole rounds."""
@@ -91,11 +93,14 @@ class Normal:
         bases = self.bases(x, ended)
         steps, barriers, atoms = self.turned(self._turns(bases))
         dead = [t is None or t.position < bases[t.ring] - self.lags[t.ring] for t in x.tags]
-        settled = 0
-        for a, d in enumerate(dead):
-            settled |= self._settled(x, a, d)
+        settled = self._settled(x, dead)
         known = [v | settled if v else 0 for v in x.known]
         self._forget_old(x, bases, known)
+        for k, (holders, use) in enumerate(self.takers):
+            seen = use if holders else 0
+            for h in holders:
+                seen &= known[h]
+            known[x.last + k] = known[x.last + k] & use | seen
         spent = self._spent(x)
         bits = [0 if i in spent else known[i] for i in self._order(barriers)]
         bits += [0 if dead[a] else x.covered[a] for a in atoms]
@@ -162,25 +167,37 @@ class Normal:
                     for h in self.layout.units[u].holders:
                         known[h] &= ~self.befores[ring]
 
-    def _settled(self, x: Machine, atom: int, dead: bool) -> int:
-        """What has been done to an atom that all know of who may overwrite it, or read what was written: nothing hangs on it any
+    def _takers(self, mbarrier: int) -> tuple[list[int], int]:
+        """Holders that take up what the phases of an mbarrier knew, and what of it is of use to them: not that phases are over
+        which they never wait for."""
+        units = [u for u in self.layout.units if (mbarrier, u.number) in self.layout.passes]
+        useless = 0
+        for k, (_, before) in enumerate(self.layout.over):
+            if not any((k, u.number) in self.layout.passes for u in units):
+                useless |= before
+        return [h for u in units for h in u.holders], ~useless
+
+    def _settled(self, x: Machine, dead: list[bool]) -> int:
+        """What has been done to atoms that all know of who may overwrite them, or read what was written: nothing hangs on it any
         more, so everybody may know."""
-        w, generic = self.layout.width, self.layout.generic
-        out = self.layout.touches[atom]
-        for h, proxied in self.overwriters[atom]:
-            known = x.known[h]
-            out &= known & (known >> w | ~generic) if proxied else known
-        if not dead:
-            writes = self.layout.writes[atom]
-            for h, proxied in self.readers[atom]:
-                known = x.known[h]
-                out &= (known & (known >> w | ~generic) if proxied else known) | ~writes
+        w = self.layout.width
+        plain = self.layout.generic ^ ((1 << w) - 1)
+        seen = {False: x.known, True: [k & (k >> w | plain) for k in x.known[: self.layout.holders]]}
+        common = {}
+        for users in self.groups:
+            both = -1
+            for h, proxied in users:
+                both &= seen[proxied][h]
+            common[users] = both
+        out = 0
+        for a, (touches, writes) in enumerate(zip(self.layout.touches, self.layout.writes, strict=True)):
+            known = touches & common[self.overwriters[a]]
+            out |= known if dead[a] else known & (common[self.readers[a]] | ~writes)
         for near, far in self.folded:  # warps that are folded settle things together
-            if out & (near | far):
-                out &= ~(near | far) | (out & out >> 1) & near | (out & out << 1) & far
+            out &= ~(near | far) | (out & out >> 1) & near | (out & out << 1) & far
         return out | out << w
 
-    def _users(self, atom: int, kinds: tuple[str, ...]) -> list[tuple[int, bool]]:
+    def _users(self, atom: int, kinds: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
         """Holders of who may do such a thing to the atom, and whether by the asynchronous proxy."""
         out = {}
         for u in self.layout.units:
@@ -188,7 +205,7 @@ class Normal:
                 if kind in kinds and atom in self.atoms_of[buffer]:
                     for h in u.holders[:1] if kind in ONE_HOLDER else u.holders:
                         out[h, kind in ASYNCHRONOUS] = None
-        return list(out)
+        return tuple(out)
 
     def _product(self, p: Product, steps: list) -> tuple:
         return (p.acc, p.operand, *[_spin(b, steps) for b in p.own])

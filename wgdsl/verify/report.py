@@ -13,9 +13,11 @@ from ..diagnostics.model import Problem
 from ..roles import model as m
 from ..roles.model import Step
 from ..roles.text import step_text
-from .closure import AHEAD, ENDED, LIMIT, Fault, State, Watch
+from .closure import LIMIT
+from .counter import Fault, Watch, replayed
 from .layout import Unit
 from .machine import Rule
+from .progress import AHEAD, ENDED, State
 
 ROWS = 14  # of the table of events
 QUIET = (m.Compute, m.Pack, m.Move, m.Zero, m.Forget, m.Registers, m.StoreGlobal)  # steps on a warpgroup's own registers
@@ -23,14 +25,13 @@ QUIET = (m.Compute, m.Pack, m.Move, m.Zero, m.Forget, m.Registers, m.StoreGlobal
 
 def problem_of(fault: Fault) -> Problem:
     """The error to show."""
-    kernel, found = fault.layout.kernel, fault.found
+    kernel, found = fault.progress.kernel, fault.found
     if found.rule == Rule.STATES:
         return p.TooManyStates(span=kernel.roles[0].span, kernel=kernel.name, limit=LIMIT, widest=found.why)
-    assert fault.explorer is not None
     watch = Watch()
-    again = fault.explorer.replayed(fault.numbers, watch)
+    again = replayed(fault.progress, fault.word, watch)
     assert again is not None and watch.state is not None
-    return _Report(fault, watch, watch.state).problem()
+    return _Report(again, watch, watch.state).problem()
 
 
 @dataclass(eq=False)
@@ -40,11 +41,11 @@ class _Report:
     state: State
 
     def __post_init__(self) -> None:
-        self.found, self.layout = self.fault.found, self.fault.layout
+        self.found, self.layout = self.fault.found, self.fault.progress.layout
         self.kernel = self.layout.kernel
         self.unit: Unit = self.layout.units[self.found.unit]
         self.events = self.watch.events
-        self.at = self.watch.numbers.get(self.found.unit, len(self.events) - 1)
+        self.at = self.watch.latest.get(self.found.unit, len(self.events) - 1)
         self.first = self._first()
 
     def problem(self) -> Problem:
@@ -57,7 +58,7 @@ class _Report:
         span = more.pop("span", self.step.span)
         return make(
             span=span, event=more.pop("event", self.event(self.at)), other=other, before=tuple(shown.values()), gaps=gaps,
-            word=tuple(_words(x.dims, x.indices) for x in self.fault.word), witness=self.fault.witness, **more,
+            word=tuple(_words(x.dims, x.indices) for x in self.fault.letters), witness=self.fault.witness, **more,
         )  # fmt: skip
 
     @property
@@ -100,8 +101,8 @@ class _Report:
     def waiting(self) -> tuple[p.Waits, ...]:
         out = []
         for u, stage in enumerate(self.state.stage):
-            if stage != ENDED and u in self.watch.numbers:
-                k = self.watch.numbers[u]
+            if stage != ENDED and u in self.watch.latest:
+                k = self.watch.latest[u]
                 out.append(p.Waits(event=self.event(k), what=self._what(u, self.events[k][2])))
         return tuple(out)
 
@@ -136,7 +137,7 @@ class _Report:
         return "a product"
 
     def _same(self, names: set[str]) -> bool:
-        file = self.fault.explorer.tracers[self.found.unit].maker.file  # type: ignore[union-attr]
+        file = self.fault.progress.tracers[self.found.unit].maker.file
         return any(file[n] == file[self.found.name] for n in names)
 
     def left(self) -> dict:

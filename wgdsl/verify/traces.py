@@ -16,7 +16,6 @@ from .control import condition, conditions, decisive, integer, items_of, polys_i
 from .events import Event, Maker
 from .letters import BEGUN, FOLLOWS, ORDINAL, Letter
 
-BEFORE, ITEM, AFTER = "before", "item", "after"
 NO_LOOP = (-1, 0)
 ROWS = "#rows"  # what numbers the choices of rows that `ClearRows` clears, for all units alike
 
@@ -65,9 +64,9 @@ class Tracer:
         self.learns = self.items is not None and self.items.source != "stride"  # that there is no item, in its body
 
     def outside(self, when: str) -> Trace:
-        """The steps before or after the items."""
+        """The steps `before` or `after` the items."""
         run = _Run(self, dict(self.fixed))
-        run.steps(self.before if when == BEFORE else self.after)
+        run.steps(self.before if when == "before" else self.after)
         return run.trace()
 
     def item(self, letter: Letter | None, ordinal: int, begun: int, rows: Callable) -> Trace:
