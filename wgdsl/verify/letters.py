@@ -99,10 +99,11 @@ class _Space:
 
     def samples(self, cap: int) -> dict[str, Any]:
         """Arrays of dims and indices, one entry a combination."""
-        sizes = {_rounded(c) for p in self.polys for c in _constants(p) if c >= TILE - 1}
-        sizes |= {a.tile for a in self.axes.values() if a.tile >= TILE}
+        tiles = {c for p in self.polys for c in (*_divisors(p), *_factors(p)) if c >= TILE}
+        tiles |= {a.tile for a in self.axes.values() if a.tile >= TILE}
+        offsets = {_rounded(c) for p in self.polys for c in _constants(p) if c >= TILE - 1}
         limit = (cap + BEYOND) * max((c for p in self.polys for c in _divisors(p)), default=1) * self._splits()
-        values = _around(gcd(*sizes) if sizes else 1, limit)
+        values = _around(gcd(*tiles) if tiles else 1, sorted(offsets), limit)
         choices = [values] * len(self.dims)
         count = len(values) ** len(choices)
         rows = product(*choices) if count <= TRIES else _some(choices, TRIES)
@@ -196,12 +197,25 @@ def _free(kernel: Kernel) -> set[str]:
 
 
 def _constants(p: Poly) -> Iterator[int]:
+    """The integers that stand by themselves."""
     for monomial, c in p.terms:
-        yield abs(c)
+        if not monomial:
+            yield abs(c)
+        for f in monomial:
+            if isinstance(f, Atom):
+                for a in f.args[: 1 if f.op == "floordiv" else None]:
+                    yield from _constants(a)
+
+
+def _factors(p: Poly) -> Iterator[int]:
+    """The integers that symbols are multiplied by."""
+    for monomial, c in p.terms:
+        if monomial:
+            yield abs(c)
         for f in monomial:
             if isinstance(f, Atom):
                 for a in f.args:
-                    yield from _constants(a)
+                    yield from _factors(a)
 
 
 def _rounded(c: int) -> int:
@@ -219,9 +233,12 @@ def _divisors(p: Poly) -> Iterator[int]:
                     yield from _divisors(a)
 
 
-def _around(step: int, limit: int) -> list[int]:
-    """Multiples of what all tile sizes are multiples of, and their neighbours: between them nothing changes."""
-    return sorted({k + d for k in range(0, limit + 1, step) for d in (-1, 0, 1) if k + d >= 0} | {0, 1})
+def _around(step: int, offsets: list[int], limit: int) -> list[int]:
+    """Multiples of what all tile sizes are multiples of, these moved by other constants, and their neighbours: between them
+    nothing changes."""
+    moves = {0, *(s * c for c in offsets for s in ((1, -1) if c % step else ()))}
+    limit += max(offsets, default=0)
+    return sorted({k + o + d for k in range(0, limit + 1, step) for o in moves for d in (-1, 0, 1) if k + o + d >= 0} | {0, 1})
 
 
 def _some(choices: list[list[int]], count: int) -> Iterator[tuple[int, ...]]:

@@ -31,18 +31,19 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and which
-    round; (-1, 0): none. `leaves`: the role has no further item. `begun`: what the role has said of the item that follows."""
+    """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and how far
+    its variable has come; (-1, 0): none. `trips`: how often each loop runs. `leaves`: the role has no further item. `begun`: what the role has said of the item that follows."""
 
     chunks: tuple[Chunk, ...]
     rounds: tuple[tuple[int, int], ...]
     leaves: bool
     begun: int
     numbers: tuple[int, ...]
+    trips: Mapping[int, int]
 
     def longest(self, cap: int) -> frozenset[int]:
         """The loops that run as often as any may."""
-        return frozenset(loop for loop, k in self.rounds if loop >= 0 and k == cap - 1)
+        return frozenset(loop for loop, n in self.trips.items() if n == cap)
 
 
 @dataclass(eq=False)
@@ -99,6 +100,7 @@ class _Run:
         self.chunks: list[Chunk] = []
         self.rounds: list[tuple[int, int]] = []
         self.round = NO_LOOP
+        self.trips: dict[int, int] = {}
         self.left = False
         self.begun = 0
         self.named = 0  # how many chunks come before the next item is named
@@ -106,7 +108,8 @@ class _Run:
     def trace(self, start: int = 0) -> Trace:
         chunks = tuple(self.chunks[start:])
         rounds = tuple([(loop - start, n) if loop >= 0 else NO_LOOP for loop, n in self.rounds[start:]])
-        return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]))
+        trips = {loop - start: n for loop, n in self.trips.items() if loop >= start}
+        return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]), trips)
 
     def steps(self, steps: tuple[Step, ...], by_thread: bool | None = None) -> None:
         by_thread = self.tracer.maker.unit.single if by_thread is None else by_thread
@@ -170,7 +173,8 @@ class _Run:
             outer, place = self.round, len(self.chunks)
             for n, k in enumerate(range(integer(s.start)(at), integer(s.stop)(at), s.step)):
                 at[s.var] = k
-                self.round = (place, n) if outer == NO_LOOP else outer
+                if outer == NO_LOOP:
+                    self.round, self.trips[place] = (place, n * s.step), n + 1
                 self.steps(s.body, by_thread)
             self.round = outer
         elif isinstance(s, m.Leave):
