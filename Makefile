@@ -31,7 +31,7 @@ endif
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test full lint format gpu golden bench clean
+.PHONY: help setup demo test full mutants lint format gpu golden bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -54,6 +54,11 @@ test: $(STAMP) ## every test that needs no GPU, the slow ones left out
 
 full: $(STAMP) ## every test that needs no GPU, the slow ones too, with the thorough random tests
 	$(PYTEST) -n $(JOBS) -m "not gpu" --hypothesis-profile=thorough $(ARGS)
+
+mutants: $(STAMP) ## every mutant of every shipped schedule through the verifier (`make full` has it too); reports into out/
+	@rm -rf out/mutants
+	$(PYTEST) -n $(JOBS) tests/tools/test_every_mutant.py $(ARGS); status=$$?; \
+	  cat out/mutants/*.txt > out/mutants.txt && echo "reports: out/mutants.txt"; exit $$status
 
 lint: $(STAMP) ## ruff, pyright and the rule of forms and steps
 	$(BIN)ruff check .

@@ -95,9 +95,9 @@ def without(kind: type[Step], which: int | None = None, **fields) -> Change:
 
 
 def never_awaited(s: Step) -> Step | tuple[Step, ...]:
-    """Nor may anything touch the accumulator then."""
+    """Nor may anything touch the accumulator then, or store what comes of it."""
     last = chosen(m.WaitGroup, 1)
-    return () if last(s) or isinstance(s, m.StoreShared | m.Zero) else s
+    return () if last(s) or isinstance(s, m.StoreShared | m.Zero | m.TmaStore | m.CopyOut) else s
 
 
 def without_completion(s: Step) -> Step | tuple[Step, ...]:
@@ -128,6 +128,14 @@ BROKEN: dict[str, Broken] = {
     "WG0711": Broken(change=change(m.WaitGroup, 1, pending=1)),
     "WG0712": Broken(change=never_awaited),
     "WG0713": Broken(change=without(m.FenceWgmma, 0)),
+    "WG0714": Broken(change=without(m.Wait, 1)),
+    "WG0715": Broken(change=change(m.WaitGroup, 0, pending=2)),
+    "WG0716": Broken(change=without(m.FenceAsync)),
+    "WG0717": Broken(change=without(m.Arrive, 0)),
+    "WG0718": Broken(change=change(m.Wait, 1, flip=True)),
+    "WG0719": Broken(schedule="fa3", change=lambda s: (s, s) if isinstance(s, m.BarArrive) and s.id.symbols() else s),
+    "WG0720": Broken(schedule="fa3", change=drop(lambda s: isinstance(s, m.BarArrive) and not s.id.symbols())),
+    "WG0721": Broken(change=change(m.Wgmma, 0, zero=FALSE)),
     "WG0801": Broken(change=without(m.Arrive, 0)),
     "WG0802": Broken(change=without(m.Wait, 1)),
     "WG0803": Broken(change=change(m.WaitGroup, 0, pending=2)),

@@ -38,6 +38,14 @@ def test_run_checks_in_the_simulator(wgdsl):
     assert code == 0 and "ran on sim" in out and "R = 2" in out and out.count("right") == 2
 
 
+def test_a_seed_is_one_of_the_inputs_and_of_the_order_of_events(wgdsl):
+    words = ("run", GEMM, "--dims", "M=30,N=40,K=80", "--device", "sim", "--check")
+    code, out, _ = wgdsl(*words)
+    assert code == 0 and "order of events" not in out
+    (code, one, _), (_, again, _), (_, other, _) = (wgdsl(*words, "--seed", n) for n in ("3", "3", "4"))
+    assert code == 0 and one == again != other and all("\n  order of events: " in o and "right" in o for o in (one, other))
+
+
 def test_run_in_float64_keeps_inputs_and_results(wgdsl, tmp_path):
     path = tmp_path / "out.npz"
     code, out, _ = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", "--device", "reference", "--seed", "7", "-o", path)

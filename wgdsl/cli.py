@@ -110,6 +110,29 @@ def explain(
 
 
 @app.command()
+def verify(
+    file: File,
+    set_: Set = None,
+    mutate: Annotated[bool, typer.Option("--mutate", help="also verify copies with one event broken")] = False,
+    sample: Annotated[int | None, typer.Option("--sample", metavar="N", help="so many of them, one of a kind at least")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="which of them")] = 0,
+    simulate: Annotated[int, typer.Option("--simulate", metavar="N", help="run those that may pass in N orders of events")] = 0,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+    output: Out = None,
+) -> None:
+    """Prove that a schedule's synchronisation is right; with `--mutate`, see that the proof notices what is wrong."""
+    from .tools.verifying import Request, verify
+
+    request = Request(mutate=mutate, sample=sample, seed=seed, simulate=simulate)
+    found = verify(lambda: _prepared(file, set_, program, schedule, target), request, typer.echo)
+    _write("".join(f"{line}\n" for line in found.lines), output)
+    if not found.right:
+        raise typer.Exit(USER)
+
+
+@app.command()
 def run(
     file: File,
     set_: Set = None,
@@ -117,7 +140,9 @@ def run(
     device: Annotated[str, typer.Option("--device", metavar="auto|gpu|sim|reference", help="where to run")] = "auto",
     check: Annotated[bool, typer.Option("--check", help="compare with float64 on the same inputs")] = False,
     time: Annotated[bool, typer.Option("--time", help="time it, on a GPU")] = False,
-    seed: Annotated[int, typer.Option("--seed", help="of the random inputs")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="of the random inputs (default 0), and of the simulator's order of events")
+    ] = None,
     repeats: Annotated[int, typer.Option("--repeats", help="timed launches")] = 30,
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="a GPU run is killed after that")] = 20.0,
     cuda: Annotated[

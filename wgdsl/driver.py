@@ -182,6 +182,13 @@ def _free(graph: Any, dims: Mapping[str, int]) -> dict[str, int]:
     return {name: dims[name] for name in graph.dims}
 
 
+def explored(roles: Any) -> tuple[Any, ...]:
+    """What the verifier goes into for each kernel of a role program. Raises WgError (WG07xx) if it doesn't accept it."""
+    from .verify import verify
+
+    return verify(roles)
+
+
 def verified(roles: Any) -> Any:
     """A role program that no schedule has made, as the verifier accepts it. Raises WgError (WG07xx) if it doesn't."""
     from .verify import check

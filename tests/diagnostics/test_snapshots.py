@@ -15,6 +15,7 @@ from tests.broken import SHIPPED, right
 from tests.catalogue import both
 from tests.sim.test_shipped import inputs
 from tests.snapshots import TextFile
+from tests.verify.kernels import apart
 from wgdsl.diagnostics.catalogue import all_problems
 from wgdsl.diagnostics.model import WgError
 from wgdsl.diagnostics.render import render_all
@@ -23,6 +24,8 @@ from wgdsl.forms import explained
 from wgdsl.reading import read_unit
 from wgdsl.sim import simulate_unchecked
 from wgdsl.syntax.parser import read
+from wgdsl.verify.closure import explore
+from wgdsl.verify.report import problem_of
 
 FOLDER = Path(__file__).parent / "__snapshots__"
 STAGES = ("02", "03", "04", "07", "08", "09", "11")  # those whose documentation has examples that run here
@@ -41,6 +44,14 @@ def other_setting() -> None:
     prepare(explained(journal.forms), settings=Settings(types={"T": "f16"}), target="sm_90a")
 
 
+def too_many_states() -> None:
+    raise WgError(problem_of(explore(right("pipelined").kernels[0], limit=10).fault))
+
+
+def running_ahead() -> None:
+    raise WgError(problem_of(explore(apart()).fault))
+
+
 def import_cycle() -> None:
     with TemporaryDirectory() as folder, chdir(folder):
         Path("a.wg").write_text('wg 1\nimport "b.wg"\n')
@@ -48,7 +59,12 @@ def import_cycle() -> None:
         read_unit("a.wg")
 
 
-BY_HAND = {"WG0101": missing_file, "WG0817": endless, "WG0902": import_cycle, "WG1109": other_setting}
+BY_HAND = {
+    "WG0101": missing_file,
+    "WG0722": too_many_states,
+    "WG0723": running_ahead,
+    "WG0817": endless, "WG0902": import_cycle, "WG1109": other_setting,
+}
 CODES = [c for c in all_problems() if c[2:4] in STAGES and c not in BY_HAND]
 
 

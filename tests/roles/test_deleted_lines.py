@@ -27,23 +27,19 @@ CASES = {
     "gemm": (gemm("nk"), ((600, 600), (200, 0), (200, 201))),
 }
 FENCED = "no register has been written since the fence of the product before"
-IN_STEP = "the simulator runs the warps of a warpgroup in step, which the chip doesn't"
 OVER = "nobody uses the ring after that"
 # By schedule: a line, which of those alike (from 0), and why it may go.
 NOT_NEEDED: dict[str, list[tuple[str, int, str]]] = {
-    "simple": [("sync bar wg + 1 threads 128", 0, IN_STEP), ("fence wgmma", 2, FENCED)],
+    "simple": [("fence wgmma", 2, FENCED)],
     "fa3": [
         ("wait Ks.empty[s] parity not p", 0, "the first fill of a fresh ring"),
         ("advance Vs", 1, OVER),
-        ("sync bar wg + 3 threads 128", 0, IN_STEP),
         ("fence wgmma", 2, FENCED),
         ("fence wgmma", 4, FENCED),
         ("arrive Vs.empty[s] by lane 0 of each warp", 2, OVER),
         ("advance Vs", 4, OVER),
     ],
     "fa3_persistent": [
-        ("wait Ks.empty[s] parity not p", 0, "who has waited for Qs knows that the item before is done with Ks"),
-        ("sync bar wg + 3 threads 128", 0, IN_STEP),
         ("fence wgmma", 2, FENCED),
         ("fence wgmma", 4, FENCED),
         ("wait_read 0", 1, "every item has waited for its own store"),

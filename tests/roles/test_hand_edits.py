@@ -170,12 +170,10 @@ def test_the_checks_judge_it_like_any_role_program(pattern: str, new: str, code:
     assert {c for c, _ in codes} == {code}
 
 
-def test_the_simulator_names_the_line_of_the_text():
+def test_the_verifier_names_the_line_of_the_text():
     text = edited((r"^ +(sync bar wg \+ 3 threads 128)  \"written\"\n", ""))
-    kernel, _ = prepare(text, target="sm_90a")
-    arrays, scalars, dims = inputs(FA3, 300, 600)
     with pytest.raises(WgError) as caught:
-        simulate(Checked(kernel.roles), arrays, scalars, dims)
+        prepare(text, target="sm_90a")
     (problem,) = caught.value.problems
     assert problem.span is not None and problem.span.source.path == "<text>"
     assert problem.span.line == line_of(text, "store O[") and problem.span.text.startswith("store O[")

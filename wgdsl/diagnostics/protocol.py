@@ -1,5 +1,5 @@
-"""WG0711 and on: a role program whose protocol can go wrong, for some word of items. Each shows the shortest word that was found,
-and what happens in it, step by step.
+"""WG0711 and on: a role program whose protocol can go wrong, for some word of items. Each shows the shortest word that was
+found, and what happens in it, step by step.
 
 Each `doc` is the rule, then under `fails:` and `works:` lines of the role program of a shipped schedule; tests check both.
 """
@@ -166,13 +166,15 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadBeforeArrival(ProtocolFault):
-    """`tile` is read while `other`, which fills or writes it, may still be at work; None: nothing has been written."""
+    """`tile` is read while `other`, which fills or writes it, may still be at work; None: nothing has been written. `held`: it
+    is complete, but holds this, which isn't what is meant."""
 
     tile: str
+    held: str = ""
 
     code: ClassVar[str] = "WG0714"
-    doc: ClassVar[str] = """A tile in shared memory is read only where it is known to be complete: a copy by those who have waited
-on its full barrier, a store of registers by those whom a barrier orders after it.
+    doc: ClassVar[str] = """A tile in shared memory is read only where it is known to be complete: a copy by those who
+have waited on its full barrier, a store of registers by those whom a barrier orders after it.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
@@ -188,11 +190,15 @@ works:
 """
 
     def title(self) -> str:
+        if self.held:
+            return f"`{self.tile}` is read, and holds {self.held}"
         if self.other is None:
             return f"`{self.tile}` is read, and nothing has been written there"
         return f"`{self.tile}` is read before {self.other} is known to be complete"
 
     def help(self) -> str:
+        if self.held:
+            return "`advance` the ring once for each tile, in every role that uses it"
         return "wait for it between the two"
 
 
@@ -203,8 +209,8 @@ class OverwrittenBeforeRead(ProtocolFault):
     tile: str
 
     code: ClassVar[str] = "WG0715"
-    doc: ClassVar[str] = """A tile in shared memory is overwritten only by those who know that all earlier readers and writers are
-done: each has released it after its last use, and the release has been waited for.
+    doc: ClassVar[str] = """A tile in shared memory is overwritten only by those who know that all earlier readers and
+writers are done: each has released it after its last use, and the release has been waited for.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
@@ -238,17 +244,18 @@ In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
   write Cs[wg, s] = Acc
-  sync bar wg + 1 threads 128
-  one thread {
+  if C.tma {
+    sync bar wg + 1 threads 128
 works:
   write Cs[wg, s] = Acc
-  fence async
-  sync bar wg + 1 threads 128
-  one thread {
+  if C.tma {
+    fence async
+    sync bar wg + 1 threads 128
 """
 
     def title(self) -> str:
-        return f"no `fence async` between {self.other or 'a write of'} `{self.tile}` and its use by the asynchronous proxy"
+        written = self.other or "what threads have written"
+        return f"the asynchronous proxy uses `{self.tile}`, and no `fence async` follows {written}"
 
     def help(self) -> str:
         return "`fence async` by the threads that write, before the barrier that orders the two"
@@ -304,9 +311,9 @@ class AmbiguousPhase(ProtocolFault):
     why: str
 
     code: ClassVar[str] = "WG0718"
-    doc: ClassVar[str] = """A wait knows only the parity of a phase. So who arrives has to know that the phase before is over, who
-waits that it isn't two phases behind, and no phase may end before all who wait for the one before
-have passed. Else the same step means another phase in another order of events.
+    doc: ClassVar[str] = """A wait knows only the parity of a phase. So who arrives has to know that the phase before is over,
+who waits that it isn't two phases behind, and no phase may end before all who wait for the one
+before have passed. Else the same step means another phase in another order of events.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
@@ -320,35 +327,8 @@ works:
         return f"`{self.barrier}`: {self.why}"
 
     def help(self) -> str:
-        return "a role's position in the ring moves by one for each phase, and each phase is waited for before the next is filled"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhaseOverrun(ProtocolFault):
-    """A phase of `barrier` gets more arrivals than the `count` that it is made for, or (count 0) more bytes than it expects."""
-
-    barrier: str
-    count: int
-
-    code: ClassVar[str] = "WG0719"
-    doc: ClassVar[str] = """A phase takes as many arrivals as its barrier is made for, and as many bytes as are expected in it.
-
-In the role program of `pipelined` for `gemm` (`wgdsl explain`):
-
-fails:
-  arrive As.empty[s-1] by lane 0 of each warp
-  arrive As.empty[s-1] by lane 0 of each warp
-works:
-  arrive As.empty[s-1] by lane 0 of each warp
-"""
-
-    def title(self) -> str:
-        if not self.count:
-            return f"a copy brings more bytes than the phase of `{self.barrier}` expects"
-        return f"an arrival too many on `{self.barrier}`, whose phases take {self.count}"
-
-    def help(self) -> str:
-        return "one arrival of each warp that releases, and `expect` with the bytes of all copies before them"
+        moves = "a role's position in the ring moves by one for each phase"
+        return f"{moves}, and each phase is waited for before the next is filled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,24 +336,25 @@ class BarGeneration(ProtocolFault):
     bar: str
     why: str
 
-    code: ClassVar[str] = "WG0720"
-    doc: ClassVar[str] = """A named barrier's generation takes the threads that its steps name, and one of them waits. Who arrives
-for the next generation has to know that the one before is over.
+    code: ClassVar[str] = "WG0719"
+    doc: ClassVar[str] = """A named barrier's generation takes the threads that its steps name, and one of them waits. Who
+arrives for the next generation has to know that the one before is over.
 
 In the role program of `fa3` for `attention` (`wgdsl explain`):
 
 fails:
-  sync bar wg + 1 threads 256
-  sync bar wg + 1 threads 256
+  arrive bar (wg + 1) % (2) + 1 threads 256
+  arrive bar (wg + 1) % (2) + 1 threads 256
 works:
-  sync bar wg + 1 threads 256
+  arrive bar (wg + 1) % (2) + 1 threads 256
 """
 
     def title(self) -> str:
         return f"named barrier {self.bar}: {self.why}"
 
     def help(self) -> str:
-        return "between two arrivals of a warpgroup, something tells it that the others have met: its own `sync`, or a barrier after it"
+        told = "its own `sync`, or a barrier after it"
+        return f"between two arrivals of a warpgroup, something tells it that the others have met: {told}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,7 +363,7 @@ class RoleStays(ProtocolFault):
 
     waiting: tuple[Waits, ...]
 
-    code: ClassVar[str] = "WG0721"
+    code: ClassVar[str] = "WG0720"
     doc: ClassVar[str] = """Every role leaves: none waits for what a role that has left would have to do.
 
 In the role program of `fa3` for `attention` (`wgdsl explain`):
@@ -397,7 +378,8 @@ works:
 """
 
     def title(self) -> str:
-        return f"{', '.join(w.event.agent for w in self.waiting)} never leaves: what it waits for would come from a role that has left"
+        stays = ", ".join(w.event.agent for w in self.waiting)
+        return f"{stays} never leaves: what it waits for would come from a role that has left"
 
     def facts(self) -> tuple[str, ...]:
         return tuple(map(str, self.waiting))
@@ -410,7 +392,7 @@ works:
 class RegisterWithoutValue(ProtocolFault):
     value: str
 
-    code: ClassVar[str] = "WG0722"
+    code: ClassVar[str] = "WG0721"
     doc: ClassVar[str] = """A register value is written before it is read: a product adds to an accumulator only if that holds
 something.
 
@@ -430,32 +412,6 @@ works:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnotherTile(ProtocolFault):
-    """`tile` holds `held`, and what was filled at the reader's own position is meant."""
-
-    tile: str
-    held: str
-
-    code: ClassVar[str] = "WG0723"
-    doc: ClassVar[str] = """Who reads a stage of a ring reads what was filled for its own position there: roles move through a ring
-in step.
-
-In the role program of `pipelined` for `gemm` (`wgdsl explain`):
-
-fails:
-  wgmma Acc += As[wg, s-1] k_major * Bs[s] k_major shape 64 x 256 x 64 bf16
-works:
-  wgmma Acc += As[wg, s] k_major * Bs[s] k_major shape 64 x 256 x 64 bf16
-"""
-
-    def title(self) -> str:
-        return f"`{self.tile}` holds {self.held}, which isn't the tile that is meant"
-
-    def help(self) -> str:
-        return "`advance` the ring once for each tile, in every role that uses it"
-
-
-@dataclass(frozen=True, kw_only=True)
 class TooManyStates(Problem):
     """`limit`: states that the verifier goes into. `widest`: what takes most of their values."""
 
@@ -463,7 +419,7 @@ class TooManyStates(Problem):
     limit: int
     widest: str
 
-    code: ClassVar[str] = "WG0724"
+    code: ClassVar[str] = "WG0722"
     doc: ClassVar[str] = """The verifier goes into a limited number of states of the protocol, and says so if that isn't enough,
 instead of letting a schedule pass. Rings that go round in different rhythms multiply states, and so do
 many kinds of items.
@@ -485,7 +441,7 @@ class RunsAhead(ProtocolFault):
 
     items: int
 
-    code: ClassVar[str] = "WG0725"
+    code: ClassVar[str] = "WG0723"
     doc: ClassVar[str] = """No role may be ahead of the others without bound: something in each item makes it wait.
 """
 

@@ -1,8 +1,9 @@
 """WG08xx: faults that the simulator meets while it runs a role program.
 
 Each `doc` is the rule, then under `fails:` and `works:` lines of the role program of a shipped schedule; tests simulate both.
-Each names the agent (a warpgroup of a role, or its elected thread), the step in the explicit vocabulary, and what it
-clashes with. The span is the line of the schedule that the step comes from.
+Each names the agent (a warp of a role, or the one thread of an elected role), the step in the explicit vocabulary, and what
+it clashes with; then where all other agents stand, and what happened last. The span is the line of the schedule that the step
+comes from.
 """
 
 from __future__ import annotations
@@ -15,23 +16,8 @@ from .model import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault(Problem):
-    """`agent` runs `step` while it works on `item` (empty outside items)."""
-
-    agent: str = ""
-    step: str = ""
-    item: str = ""
-
-    def label(self) -> str:
-        return f"`{self.step}`" if self.step else ""
-
-    def notes(self) -> tuple[str, ...]:
-        return (f"{self.agent}, {self.item}" if self.item else self.agent,) if self.agent else ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """What one agent waits for in a deadlock."""
+    """Where one agent stands (or several of a warpgroup), and what it waits for, if anything. `step` empty: nowhere yet."""
 
     agent: str
     what: str
@@ -39,16 +25,64 @@ class Waiting:
     span: Span | None = None
 
     def __str__(self) -> str:
-        place = f" at {self.span}" if self.span else ""
-        return f"{self.agent} waits for {self.what}: `{self.step}`{place}"
+        several = "warps" in self.agent.split()
+        if not self.step:
+            return f"{self.agent} {'have' if several else 'has'} not begun"
+        does = f"{'wait' if several else 'waits'} for {self.what}:" if self.what else "can go on at"
+        return f"{self.agent} {does} `{self.step}`{_place(self.span)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """What one agent has done, or several of a warpgroup. `what`: `completes`, of what the step had put in flight."""
+
+    agent: str
+    step: str
+    what: str = ""
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"{self.agent}: `{self.step}`{f' {self.what}' if self.what else ''}{_place(self.span)}"
+
+
+def _place(span: Span | None) -> str:
+    return f" at {span}" if span else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault(Problem):
+    """`agent` runs `step` while it works on `item` (empty outside items).
+
+    `waiting`: every other agent that hasn't ended; `ended`: those that have; `events`: what happened last, the latest last.
+    """
+
+    agent: str = ""
+    step: str = ""
+    item: str = ""
+    waiting: tuple[Waiting, ...] = ()
+    ended: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    def label(self) -> str:
+        return f"`{self.step}`" if self.step else ""
+
+    def notes(self) -> tuple[str, ...]:
+        return (*self.where(), *self.situation())
+
+    def where(self) -> tuple[str, ...]:
+        """Who it is that meets the fault."""
+        return (f"{self.agent}, {self.item}" if self.item else self.agent,) if self.agent else ()
+
+    def situation(self) -> tuple[str, ...]:
+        """The other agents, and what happened before."""
+        ended = (f"ended: {', '.join(self.ended)}",) if self.ended else ()
+        before = ("\n".join(("before it:", *map(str, self.events))),) if self.events else ()
+        return (*map(str, self.waiting), *ended, *before)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deadlock(Fault):
-    """`waiting`: every agent that hasn't ended; `ended`: the others."""
-
-    waiting: tuple[Waiting, ...]
-    ended: tuple[str, ...] = ()
+    """`waiting`: every agent that hasn't ended."""
 
     code: ClassVar[str] = "WG0801"
     doc: ClassVar[str] = """No role can go on and nothing is in flight: a wait has no arrival, a barrier expects more arrivals
@@ -72,10 +106,8 @@ works:
     def others(self) -> tuple[tuple[Span, str], ...]:
         return tuple((w.span, f"{w.agent} waits here") for w in self.waiting[1:] if w.span)
 
-    def notes(self) -> tuple[str, ...]:
-        ended = (f"ended: {', '.join(self.ended)}",) if self.ended else ()
-        where = (f"on {self.item}",) if self.item else ()
-        return (*map(str, self.waiting), *ended, *where)
+    def where(self) -> tuple[str, ...]:
+        return (f"on {self.item}",) if self.item else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +234,9 @@ works:
     def title(self) -> str:
         return f"{self.what} `{self.barrier}` means its phase {self.meant}, but meets phase {self.found}"
 
-    def notes(self) -> tuple[str, ...]:
-        return (
-            f"the barrier is made for {'one arrival' if self.count == 1 else f'{self.count} arrivals'} a phase",
-            *super().notes(),
-        )
+    def where(self) -> tuple[str, ...]:
+        arrivals = "one arrival" if self.count == 1 else f"{self.count} arrivals"
+        return (f"the barrier is made for {arrivals} a phase", *super().where())
 
     def help(self) -> str:
         return "wait for the phase before this one, or mend the barrier's count"

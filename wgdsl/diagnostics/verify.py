@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..foundation.source import Span
 from .budget import Budgeted, Share, table
 from .model import Problem
 

@@ -296,6 +296,23 @@ def _items(k: Kernel) -> Iterator[Found]:
                     yield s, "it asks for the item's number, and the items aren't counted"
 
 
+def _once(k: Kernel) -> Iterator[Found]:
+    """Items are gone through once."""
+    for role in k.roles:
+        outside = [s for s in _unelected(role.steps) if isinstance(s, m.Items)]
+        for s in (s for s in walk(role.steps) if isinstance(s, m.Items)):
+            if not any(s is x for x in outside[:1]):
+                yield s, "a role goes through its items once, and not in a branch or a loop"
+
+
+def _unelected(steps: tuple[Step, ...]) -> Iterator[Step]:
+    for s in steps:
+        if isinstance(s, m.Elect):
+            yield from _unelected(s.body)
+        else:
+            yield s
+
+
 NAMES = Rule("every name is declared once, and where it is used", _names)
 RULES = (
     NAMES,
@@ -310,6 +327,7 @@ RULES = (
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
     Rule("a product's operands and accumulator have its shape and type", _products),
     Rule("what several CTAs add to holds f32", _adds),
+    Rule("a role goes through its items once, outside of branches and loops", _once),
     Rule("an item's number is asked for only where items are counted", _items),
     Rule("a value is used as what it is; two names for the same registers have one kind and size", _values),
 )

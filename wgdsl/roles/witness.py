@@ -9,7 +9,8 @@ Numbers = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class WitnessItem:
-    """One work item. `dims`: the free dims that its steps see; `indices`: its grid indices (`b`, `i.lo`), as `Items` binds them.
+    """One work item. `dims`: the free dims that its steps see; `indices`: its grid indices (`b`, `i.lo`), as `Items` binds
+    them.
 
     Items of one word may differ in their dims: the verifier lets any two items follow each other.
     """

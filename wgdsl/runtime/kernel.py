@@ -109,15 +109,16 @@ class Kernel:
         self.binaries  # noqa: B018
         return self
 
-    def probe(self, *args: Any, device: str = "gpu", **named: Any) -> dict[str, Any]:
+    def probe(self, *args: Any, device: str = "gpu", seed: int | None = None, **named: Any) -> dict[str, Any]:
         """Run it, and give what the schedule's `probe` steps have seen: a NumPy array of f32 for each tile, by a key like
         `P[b=0,g=0,r=0,i=0][j=2]`, numbers of tiles; NaN where the value has no element, or nothing was computed.
 
-        device: `gpu` or `sim`. Raises WgError (WG1009) for a schedule without a probe.
+        device: `gpu` or `sim`. seed: of the simulator's order of events. Raises WgError (WG1009) for a schedule without a
+        probe.
         """
         from .probing import probe
 
-        return probe(self, args, named, device)
+        return probe(self, args, named, device, seed)
 
     def with_cuda(self, text: str, path: str = "the edited text") -> Kernel:
         """The same kernel with an edited CUDA text in place of the emitted one, compiled. `path`: what messages call it.
@@ -169,7 +170,7 @@ class Kernel:
         return self._elsewhere(device, args, named, out)
 
     def simulate(self, *args: Any, out: Any = None, seed: int | None = None, **named: Any) -> Any:
-        """Run the role program in the simulator; results are NumPy arrays. `seed`: take turns in another order."""
+        """Run the role program in the simulator; results are NumPy arrays. `seed`: of another order of events."""
         return self._elsewhere("sim", args, named, out, seed=seed)
 
     def bound(self, given: Given) -> Bound:

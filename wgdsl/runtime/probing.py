@@ -60,8 +60,11 @@ class Probed:
         return out.reshape([tile for _, tile in self.tiles if tile > 1])
 
 
-def probe(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any], device: str) -> dict[str, np.ndarray]:
-    """Tiles by name, in the order of the grid. Raises WgError (WG1009) for a schedule without a probe."""
+def probe(
+    kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any], device: str, seed: int | None = None
+) -> dict[str, np.ndarray]:
+    """Tiles by name, in the order of the grid. seed: of the simulator's order of events. Raises WgError (WG1009) for a
+    schedule without a probe."""
     if device not in PLACES:
         raise ValueError(f"device is {device!r}; there are {', '.join(PLACES)}")
     stream = kernel.stream  # of a derived schedule of one kernel
@@ -75,7 +78,7 @@ def probe(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any], devic
     if device == "gpu":
         _launched(kernel, given, inputs, arrays)
     else:
-        results = kernel.forms.backends[device](inputs, bound.scalars, bound.dims)
+        results = kernel.forms.backends[device](inputs, bound.scalars, bound.dims, seed=seed)
         arrays = {name: results[name] for name in arrays}
     return dict(pair for p in found for pair in p.keys(arrays[p.tensor.name]))
 

@@ -244,12 +244,16 @@ class MathSync(JoinedSync):
                 add=add,
                 span=self.span,
             )
-            # a bulk copy will overwrite what the threads have written here
-            fence = (FenceAsync(),) if p.staged_parts or (p.home.over and self.under(p).empty is not None) else ()
-            plain = (*fence, self.group_sync("written"), copy, self.group_sync("copied"))
+            plain: tuple[Step, ...] = (self.group_sync("written"), copy)
+            if self.lent(p):  # a bulk copy will overwrite what the threads have written here, once all have read it
+                plain = (FenceAsync(), *plain, self.group_sync("copied"))
             other = tuple(replace(x, span=self.span) for x in plain)
             note = "a row pitch that suits the tensor map"
             self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))
+
+    def lent(self, p: Placed) -> bool:
+        """Whether a staging buffer lies where a fill follows."""
+        return bool(p.staged_parts) or (p.home.over is not None and self.under(p).empty is not None)
 
     def under(self, p: Placed) -> Ring:
         """The ring of the buffer that a staging buffer lies over."""
@@ -317,8 +321,13 @@ class MathSync(JoinedSync):
             if empty is not None and ring not in over:
                 self.emit(Arrive(barrier=empty, part=self.barrier_part(ring), slot=Slot(ring=ring)), Advance(ring=ring))
 
+    def in_flight(self, p: Placed) -> bool:
+        """Whether an item leaves its store in flight: one that lends its buffer back has waited for it."""
+        return not self.lent(p) or p.home.name in self.deferred()
+
     def leave(self) -> None:
         finishes = [s for s in opened(self.role.steps) if isinstance(s, ast.FinishStep) and s.via]
-        if finishes:
-            self.span = finishes[-1].span
+        last = [s for s in finishes if any(self.in_flight(self.placement.placed[name]) for name in s.via)]
+        if last:
+            self.span = last[-1].span
             self.emit(Elect(body=(WaitStore(pending=0, span=self.span),), note="the last store has read its buffer"))

@@ -506,7 +506,7 @@ class RoleSync(RegisterWriter):
         self.overwrite(p.value)
         assert position is not None
         self.emit(
-            FenceWgmma(),
+            FenceWgmma(),  # before each product, whether registers were used or not: the assembler puts one there anyway
             Wgmma(
                 acc=p.value,
                 a=a,

@@ -40,14 +40,13 @@ class MBarrier:
         """Whether the phase with this parity is over."""
         return self.phase % 2 != parity
 
-    def arrive(self, arrivals: int, nbytes: int, *knowledge: Knowledge) -> bool:
+    def arrive(self, arrivals: int, nbytes: int, knowledge: Knowledge) -> bool:
         """Count arrivals and expected bytes. False if there are more arrivals than the phase expects."""
         if arrivals > self.pending:
             return False
         self.pending -= arrivals
         self.nbytes += nbytes
-        for k in knowledge:
-            self.gathered.learn(k)
+        self.gathered.learn(knowledge)
         return True
 
     def complete(self, nbytes: int, access: int) -> None:
@@ -79,17 +78,15 @@ class NamedBarrier:
     waiting: int = 0
     generation: int = 0
     gathered: Knowledge = field(default_factory=Knowledge)
-    last: Knowledge = field(default_factory=Knowledge)
 
-    def arrive(self, threads: int, of: int, waits: bool, *knowledge: Knowledge) -> str:
+    def arrive(self, threads: int, of: int, waits: bool, knowledge: Knowledge) -> str:
         """Returns why this is wrong, or nothing."""
         if self.arrived and of != self.threads:
             return f"a generation of {self.threads} threads is joined with {of}"
         self.threads = of
         self.arrived += threads
         self.waiting += waits
-        for k in knowledge:
-            self.gathered.learn(k)
+        self.gathered.learn(knowledge)
         if self.arrived > of:
             return f"{self.arrived} threads arrive in a generation of {of}"
         if self.arrived == of and not self.waiting:
@@ -97,5 +94,5 @@ class NamedBarrier:
         if self.arrived == of:
             self.arrived = self.waiting = 0
             self.generation += 1
-            self.last, self.gathered = self.gathered, Knowledge()
+            self.gathered = Knowledge()
         return ""

@@ -1,14 +1,14 @@
 """Expressions over a register tile, in float32: the meaning of `MapOp`, `ReduceOp`, `CompleteOp` and of stored values.
 
-Arrays are two-dimensional and broadcast: [64, cols] tile values, [64, 1] row values, [64, 4] lane shares of a row value.
-Lane c of a quad owns the columns with (column % 8) // 2 == c.
+Arrays are two-dimensional and broadcast: the 16 rows of a warp as [16, cols] tile values, [16, 1] row values, [16, 4] lane
+shares of a row value. Lane c of a quad owns the columns with (column % 8) // 2 == c.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache, reduce
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from .registers import QUAD, ROWS, RegisterFile
 from .tensors import Tensor, rounded
 
 OCTET = 8  # columns over which the lanes of a quad go round
+TILE = ROWS * WARPS  # rows of a register tile: those of a warpgroup
 
 
 class Machine(Protocol):
-    """What expressions may look at: an agent."""
+    """What expressions may look at: an agent. row: the first of its rows in a tile."""
 
     registers: RegisterFile
+    row: int
     env: dict[str, Integer]
     scalars: Mapping[str, float]
     tensors: Mapping[str, Tensor]
@@ -49,59 +51,72 @@ def run(m: Machine, op: Op) -> None:
         _complete(m, op)
 
 
-def indices(axis: Axis, env: Mapping[str, Integer], *, along_rows: bool) -> np.ndarray:
-    """The element indices of an axis, as a column or as a row."""
-    values = int(value_of(axis.origin, env)) + np.arange(axis.count)
-    return values[:, None] if along_rows else values[None, :]
+def column_indices(axis: Axis, env: Mapping[str, Integer]) -> np.ndarray:
+    """[1, count]: the element indices of an axis, all along a row."""
+    return (int(value_of(axis.origin, env)) + np.arange(axis.count))[None, :]
+
+
+def row_indices(axis: Axis, m: Machine) -> np.ndarray:
+    """[16, 1]: the element indices of an axis at a warp's own rows."""
+    return (int(value_of(axis.origin, m.env)) + m.row + np.arange(ROWS))[:, None]
 
 
 def _map(m: Machine, op: MapOp) -> None:
     kind = m.registers.find(op.dst, "tile", "row").value.kind
     if (kind == "tile") != (op.cols is not None):
         raise m.fault(IllFormed, why=f"`{op.dst}` is a {kind} value")
-    if kind == "tile" and op.dst in regs(op.expr) and m.registers.is_poison(op.dst):
+    if kind == "tile" and m.registers.is_poison(op.dst) and op.dst in regs(op.expr):
         return  # rescaling what no product has written leaves it as it is
-    holds = np.True_ if op.when is None else m.registers.flag(op.when)
-    if not holds.any():
+    if op.when is not None and not m.registers.flag(op.when):
         return
     value = Scope(m, op.rows, op.cols).value(op.expr)
     if op.cols is not None:
         data = _tile(m, op.dst, value)
     else:
-        data = _row(m, op.dst, value, constant=not regs(op.expr))
-    m.registers.write(op.dst, data if holds.all() else np.where(holds, data, m.registers.before(op.dst, data)))
+        data = _row(m, op.dst, value, op.expr)
+    m.registers.write(op.dst, data)
 
 
 def _vote(m: Machine, op: VoteOp) -> None:
-    """A warp's 16 rows, of which each lane may hold its own share, agree on whether the condition holds anywhere."""
-    held = np.broadcast_to(Scope(m, op.rows, None).value(op.cond), (ROWS, QUAD)).reshape(WARPS, -1)
-    m.registers.write(op.dst, np.repeat(held.any(axis=1), ROWS // WARPS)[:, None])
+    """A warp's rows, of which each lane may hold its own share, agree on whether the condition holds anywhere."""
+    m.registers.write(op.dst, np.full((1, 1), Scope(m, op.rows, None).value(op.cond).any()))
 
 
 def _room(m: Machine, op: RoomOp) -> None:
     """Each lane by its own share."""
-    holds = np.True_ if op.when is None else m.registers.flag(op.when)
-    if not holds.any():
+    if op.when is not None and not m.registers.flag(op.when):
         return
     below = -np.log2(m.registers.read(op.total) * np.float32(OUTWEIGHS))
-    room = np.fmax(np.float32(-op.limit), np.fmin(np.float32(0), below))
-    m.registers.write(op.dst, room if holds.all() else np.where(holds, room, m.registers.before(op.dst, room)))
+    m.registers.write(op.dst, np.fmax(np.float32(-op.limit), np.fmin(np.float32(0), below)))
 
 
 def _tile(m: Machine, dst: str, value: np.ndarray) -> np.ndarray:
     shape = (ROWS, m.registers.values[dst].cols)
-    if np.broadcast_shapes(value.shape, shape) != shape:
+    if value.shape != shape and np.broadcast_shapes(value.shape, shape) != shape:
         raise m.fault(IllFormed, why=f"`{dst}` holds {shape[1]} columns, the expression {value.shape[1]}")
-    return np.ascontiguousarray(np.broadcast_to(value, shape), dtype=np.float32)
+    return _as_floats(value, shape)
 
 
-def _row(m: Machine, dst: str, value: np.ndarray, constant: bool) -> np.ndarray:
-    """A row value. A constant goes to every lane's share; a whole value may stand in the registers of a partial one."""
+def _row(m: Machine, dst: str, value: np.ndarray, e: Expr) -> np.ndarray:
+    """A row value. One that hangs on no register goes to every lane's share; a whole value may stand in the registers of a
+    partial one."""
     partial = m.registers.values[dst].partial
-    width = QUAD if partial and constant else value.shape[1] if value.ndim == 2 else 1
+    width = QUAD if partial and not regs(e) else value.shape[1]
     if width == QUAD and not partial:
         raise m.fault(LaneShares, value=dst)
-    return np.ascontiguousarray(np.broadcast_to(value, (ROWS, width)), dtype=np.float32)
+    return _as_floats(value, (ROWS, width))
+
+
+def _as_floats(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """float32 of this shape, contiguous. Arrays of values are never changed: one that fits is taken as it is."""
+    if value.shape != shape:
+        value = np.broadcast_to(value, shape)
+    return np.ascontiguousarray(value, dtype=np.float32)
+
+
+@lru_cache(1024)
+def _constant(value: float, kind: type) -> np.ndarray:
+    return np.full((1, 1), value, dtype=bool if kind is bool else np.float32)
 
 
 def _reduce(m: Machine, op: ReduceOp) -> None:
@@ -110,8 +125,9 @@ def _reduce(m: Machine, op: ReduceOp) -> None:
     if n % OCTET:
         raise m.fault(IllFormed, why=f"{n} columns are no multiple of {OCTET}")
     join = REDUCTIONS[op.op]
-    values = np.broadcast_to(scope.value(op.src), (ROWS, n)).astype(np.float32)
-    shares = join.reduce(join.reduce(values.reshape(ROWS, n // OCTET, QUAD, 2), axis=3), axis=1)
+    values = _as_floats(scope.value(op.src), (ROWS, n))
+    columns = join.reduce(values.reshape(ROWS, n // OCTET, OCTET), axis=1)
+    shares = join(columns[:, 0::2], columns[:, 1::2])
     partial = op.lanes == "partial"
     if partial != m.registers.values[op.dst].partial:
         raise m.fault(LaneShares, value=op.dst)
@@ -121,7 +137,7 @@ def _reduce(m: Machine, op: ReduceOp) -> None:
         if regs(op.start) and (start.shape[1] == QUAD) != partial:
             raise m.fault(LaneShares, value=op.dst)
         out = join(start, out)
-    m.registers.write(op.dst, np.broadcast_to(out, (ROWS, out.shape[1])).astype(np.float32))
+    m.registers.write(op.dst, _as_floats(out, (ROWS, out.shape[1])))
 
 
 def _complete(m: Machine, op: CompleteOp) -> None:
@@ -135,47 +151,54 @@ class Scope:
     """Expressions at the elements of one tile (`cols` given) or at its rows."""
 
     def __init__(self, m: Machine, rows: Axis, cols: Axis | None):
-        if rows.count != ROWS:
-            raise m.fault(IllFormed, why=f"a register tile has {ROWS} rows, not {rows.count}")
-        self.m, self.cols = m, cols
-        self.env: dict[str, Integer] = {**m.env, rows.index: indices(rows, m.env, along_rows=True)}
-        if cols is not None:
-            self.env[cols.index] = indices(cols, m.env, along_rows=False)
+        if rows.count != TILE:
+            raise m.fault(IllFormed, why=f"a register tile has {TILE} rows, not {rows.count}")
+        self.m, self.rows, self.cols = m, rows, cols
+
+    @cached_property
+    def env(self) -> dict[str, Integer]:
+        """The integers, with arrays for the indices of the axes."""
+        env = {**self.m.env, self.rows.index: row_indices(self.rows, self.m)}
+        if self.cols is not None:
+            env[self.cols.index] = column_indices(self.cols, self.m.env)
+        return env
 
     def value(self, e: Expr) -> np.ndarray:
         """float32 or bool, two-dimensional."""
-        if isinstance(e, Const):
-            return np.full((1, 1), e.value, dtype=bool if isinstance(e.value, bool) else np.float32)
-        if isinstance(e, IndexValue):
-            return self.two_dimensional(value_of(e.poly, self.env), np.float32)
-        if isinstance(e, Scalar):
-            return np.full((1, 1), self.m.scalars[e.name], dtype=np.float32)
-        if isinstance(e, Reg):
-            return self.register(e.name)
-        if isinstance(e, Load):
-            t = self.m.tensors[e.tensor]
-            return self.two_dimensional(t.load([value_of(p, self.env) for p in e.access]), np.float32)
-        if isinstance(e, Affine):
-            return self.two_dimensional(value_of(e.poly, self.env) >= 0, np.bool_)
-        if isinstance(e, Cast):
-            value = self.value(e.arg)
-            return rounded(np.trunc(value) if e.dtype.kind == "int" else value, e.dtype).astype(np.float32)
-        if isinstance(e, Select):
-            return self.select(e)
-        if isinstance(e, Cmp):
-            return COMPARISONS[e.op](self.value(e.left), self.value(e.right))
-        if isinstance(e, Logic):
-            return self.logic(e.op, [self.value(a) for a in e.args])
-        assert isinstance(e, Apply)
+        return _VALUE[type(e)](self, e)
+
+    def constant(self, e: Const) -> np.ndarray:
+        return _constant(e.value, type(e.value))
+
+    def index(self, e: IndexValue) -> np.ndarray:
+        return self.two_dimensional(value_of(e.poly, self.env), np.float32)
+
+    def scalar(self, e: Scalar) -> np.ndarray:
+        return np.full((1, 1), self.m.scalars[e.name], dtype=np.float32)
+
+    def load(self, e: Load) -> np.ndarray:
+        return self.two_dimensional(self.m.tensors[e.tensor].load([value_of(p, self.env) for p in e.access]), np.float32)
+
+    def affine(self, e: Affine) -> np.ndarray:
+        return self.two_dimensional(value_of(e.poly, self.env) >= 0, np.bool_)
+
+    def cast(self, e: Cast) -> np.ndarray:
+        value = self.value(e.arg)
+        return rounded(np.trunc(value) if e.dtype.kind == "int" else value, e.dtype).astype(np.float32)
+
+    def comparison(self, e: Cmp) -> np.ndarray:
+        return COMPARISONS[e.op](self.value(e.left), self.value(e.right))
+
+    def apply(self, e: Apply) -> np.ndarray:
         args = [self.value(a) for a in e.args]
         self.check_shares(e, args)
         return FUNCTIONS[e.fn](*args)
 
-    @staticmethod
-    def logic(op: str, parts: list[np.ndarray]) -> np.ndarray:
-        if op == "not":
+    def logic(self, e: Logic) -> np.ndarray:
+        parts = [self.value(a) for a in e.args]
+        if e.op == "not":
             return ~parts[0]
-        return reduce(np.logical_and if op == "and" else np.logical_or, parts)
+        return reduce(np.logical_and if e.op == "and" else np.logical_or, parts)
 
     @staticmethod
     def two_dimensional(x, dtype) -> np.ndarray:
@@ -193,7 +216,8 @@ class Scope:
         self.check_shares(e, [then, other])
         return np.where(cond, then, other)
 
-    def register(self, name: str) -> np.ndarray:
+    def register(self, e: Reg) -> np.ndarray:
+        name = e.name
         value = self.m.registers.values.get(name)
         data = self.m.registers.read(name)
         assert value is not None
@@ -216,3 +240,9 @@ class Scope:
             fine = e.fn == "neg" or (e.fn == "mul" and sum(shares) == 1) or (e.fn == "div" and shares == [True, False])
         if not fine:
             raise self.m.fault(LaneShares, value=", ".join(sorted(regs(e))))
+
+
+_VALUE: dict[type[Expr], Callable[[Scope, Any], np.ndarray]] = {
+    Const: Scope.constant, IndexValue: Scope.index, Scalar: Scope.scalar, Reg: Scope.register, Load: Scope.load,
+    Affine: Scope.affine, Cast: Scope.cast, Select: Scope.select, Cmp: Scope.comparison, Logic: Scope.logic, Apply: Scope.apply,
+}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -12,33 +12,45 @@ from ..program.expr import Affine, Const, Expr, Logic, Scalar
 from ..program.poly import Factor, Poly, Symbol
 
 Integer = Any  # int, or an int64 array that broadcasts over rows and columns
-
-_OPS: dict[str, Callable[..., Integer]] = {
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "min": lambda *a: reduce(np.minimum, a),
-    "max": lambda *a: reduce(np.maximum, a),
-}
+Env = Mapping[str, Integer]
 
 
-def value_of(p: Poly, env: Mapping[str, Integer]) -> Integer:
+def _least(*a: Integer) -> Integer:
+    return min(a) if all(type(x) is int for x in a) else reduce(np.minimum, a)
+
+
+def _greatest(*a: Integer) -> Integer:
+    return max(a) if all(type(x) is int for x in a) else reduce(np.maximum, a)
+
+
+_NAMES = {"min": _least, "max": _greatest}
+_INFIX = {"floordiv": "//", "mod": "%"}
+
+
+def value_of(p: Poly, env: Env) -> Integer:
     """The polynomial's value; division and remainder floor. KeyError for a symbol that nothing binds."""
-    total: Integer = 0
-    for monomial, coefficient in p.terms:
-        term: Integer = coefficient
-        for factor in monomial:
-            term = term * _factor(factor, env)
-        total = total + term
-    return total
+    return compiled(p)(env)
 
 
-def _factor(f: Factor, env: Mapping[str, Integer]) -> Integer:
+@lru_cache(8192)
+def compiled(p: Poly) -> Callable[[Env], Integer]:
+    """The polynomial as a function: it is evaluated at every step."""
+    return eval(f"lambda e: {_text(p)}", dict(_NAMES))
+
+
+def _text(p: Poly) -> str:
+    terms = [" * ".join([str(c), *map(_factor, monomial)]) for monomial, c in p.terms]
+    return f"({' + '.join(terms) or '0'})"
+
+
+def _factor(f: Factor) -> str:
     if isinstance(f, Symbol):
-        return env[f.name]
-    return _OPS[f.op](*(value_of(a, env) for a in f.args))
+        return f"e[{f.name!r}]"
+    args = [_text(a) for a in f.args]
+    return f"({args[0]} {_INFIX[f.op]} {args[1]})" if f.op in _INFIX else f"{f.op}({', '.join(args)})"
 
 
-def holds(cond: Expr, env: Mapping[str, Integer], scalars: Mapping[str, float]) -> bool:
+def holds(cond: Expr, env: Env, scalars: Mapping[str, float]) -> bool:
     """A uniform condition: an `Affine`, a flag, a bool, or a combination of them."""
     if isinstance(cond, Const):
         return bool(cond.value)

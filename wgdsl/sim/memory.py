@@ -3,11 +3,14 @@
 A cell is one panel of one tile of one buffer. Buffers that lie over each other have cells that overlap: writing one ruins
 the other. An access is ordered for an agent if the agent knows that it is complete; for a generic write that the
 asynchronous proxy is to see, if the agent knows it to be fenced as well.
+
+A warp that writes its own rows touches a band of 16 of them; a set of bands is a bit set. All else counts as touching every
+band: which threads of a warpgroup read what isn't told here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,25 +20,29 @@ from ..diagnostics.sim import Fault, NotFenced, OverwrittenTooEarly, ReadTooEarl
 from ..roles.model import Buffer, Kernel, Step
 from .barriers import Knowledge
 
-Rows = tuple[int, int]  # from, to
+BAND = 16  # rows: those of one warp in a tile of 64
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(frozen=True)
+class Clear:
+    """The part of a `ClearRows` that one warp does: rows [start, stop)."""
+
+    start: int
+    stop: int
+    warp: int
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
 class Access:
-    """One warp group's (or thread's) use of a tile. `share`: 0 for the elected thread's warp, 1 for the other three.
-
-    rowwise: each warp touches its own rows only. clear: the rows of a `ClearRows`. cleared: a read knew of such clears.
-    """
+    """One agent's use of tiles. cleared: a read knew of such clears."""
 
     bit: int
     owner: Agent
     step: Step
-    share: int
     asynchronous: bool
     write: bool
-    rowwise: bool = False
-    clear: Rows | None = None
-    cleared: frozenset[Rows] = frozenset()
+    clear: Clear | None = None
+    cleared: frozenset[Clear] = frozenset()
 
     @property
     def who(self) -> str:
@@ -45,45 +52,53 @@ class Access:
 class Agent(Protocol):
     """What memory asks of those who use it."""
 
-    shares: tuple[int, ...]
-    knowledge: tuple[Knowledge, Knowledge]
+    knowledge: Knowledge
 
-    def access(self, share: int, *, asynchronous: bool, write: bool, **more) -> Access: ...
+    def access(self, *, asynchronous: bool, write: bool, clear: Clear | None = None) -> Access: ...
 
     def doing(self, step: Step) -> str: ...
 
-    def fault(self, kind: type[Fault], **data) -> Exception: ...
+    def fault(self, kind: type[Fault], *, step: Step | None = None, **data) -> Exception: ...
 
 
-@dataclass(eq=False, kw_only=True)
+# An access, the bands that it touched and nobody has written since, and the buffer that it was meant for. The bands of a buffer
+# that lies over this one may be smaller: of two that share one here, each is told from the other in its own cell.
+Use = tuple[Access, int, str]
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
 class Cell:
+    """`bands`: all it has. `whole`: those whose content is there."""
+
+    buffer: str
     name: str
     low: int
     high: int
     data: np.ndarray  # [rows, panel columns], a view of its tile
-    whole: bool = False
+    bands: int
+    whole: int = 0
     lost: str = ""  # who wrote what lies over it
-    writes: list[Access] = field(default_factory=list)
-    reads: list[Access] = field(default_factory=list)
-    overlaps: list[Cell] = field(default_factory=list)
+    writes: list[Use] = field(default_factory=list)
+    reads: list[Use] = field(default_factory=list)
+    overlaps: list[tuple[Cell, tuple[int, ...]]] = field(default_factory=list)  # and for each own band, theirs under it
+
+    def over(self, bands: int) -> Iterator[tuple[Cell, int]]:
+        """The cells that share memory with these bands, and which of their bands."""
+        for cell, theirs in self.overlaps:
+            under = 0
+            for k, b in enumerate(theirs):
+                under |= b if bands >> k & 1 else 0
+            if under:
+                yield cell, under
 
 
 @dataclass(eq=False, kw_only=True)
 class Tile:
-    """One (stage, part) of a buffer; `data` is [panels, rows, panel columns]."""
+    """One (stage, part) of a buffer; `data` is [rows, cols]."""
 
     buffer: Buffer
     data: np.ndarray
     cells: tuple[Cell, ...]
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """[rows, cols]"""
-        return self.data.transpose(1, 0, 2).reshape(self.buffer.rows, self.buffer.cols)
-
-    def put(self, matrix: np.ndarray) -> None:
-        b = self.buffer
-        self.data[:] = matrix.reshape(b.rows, b.panels, b.panel_cols).transpose(1, 0, 2)
 
 
 class SharedMemory:
@@ -99,58 +114,58 @@ class SharedMemory:
             raise IndexError(f"`{buffer}` has {b.parts} parts and {b.stages} stages, no [{part}, {stage}]")
         return tiles[stage * b.parts + part]
 
-    def read(self, agent: Agent, cells: Iterable[Cell], *, asynchronous: bool) -> list[Access]:
+    def read(self, agent: Agent, cells: Sequence[Cell], *, asynchronous: bool) -> Access:
         """Use the cells' content. Raises for content that isn't there yet, as far as the agent knows."""
-        cells = tuple(cells)
-        accesses = []
-        for share in agent.shares:
-            cleared: set[Rows] = set()
-            for c in cells:
-                cleared |= _check_read(agent, agent.knowledge[share], c, asynchronous)
-            accesses.append(agent.access(share, asynchronous=asynchronous, write=False, cleared=frozenset(cleared)))
+        cleared: frozenset[Clear] = frozenset()
         for c in cells:
-            c.reads += accesses
-        return accesses
+            cleared |= _check_read(agent, c, asynchronous)
+        access = agent.access(asynchronous=asynchronous, write=False)
+        access.cleared = cleared
+        for c in cells:
+            c.reads.append((access, c.bands, c.buffer))
+        return access
 
     def write(
-        self, agent: Agent, cells: Sequence[Cell], *, asynchronous: bool, rowwise: bool = False, clear: Rows | None = None
-    ) -> list[Access]:
-        """Replace the cells' content (for a clear: part of it). Raises if somebody may still need the old one."""
-        for share in agent.shares:
-            for c in cells:
-                _check_write(agent, share, c, asynchronous, rowwise, clear)
-        more = {"rowwise": rowwise, "clear": clear}
-        accesses = [agent.access(s, asynchronous=asynchronous, write=True, **more) for s in agent.shares]
+        self, agent: Agent, cells: Sequence[Cell], *, asynchronous: bool, bands: int = -1, clear: Clear | None = None
+    ) -> Access:
+        """Replace the content of these bands (for a clear: a part of it). Raises if somebody may still need the old one."""
         for c in cells:
-            if clear is None:
-                c.writes, c.reads, c.lost = list(accesses), [], ""
-                c.whole = not asynchronous
+            _check_write(agent, c, c.bands & bands, asynchronous, clear)
+        access = agent.access(asynchronous=asynchronous, write=True, clear=clear)
+        for c in cells:
+            touched = c.bands & bands
+            if clear is not None:
+                c.writes.append((access, touched, c.buffer))
             else:
-                c.writes += accesses
-            for o in c.overlaps:
-                o.writes += accesses
-                o.whole, o.lost = False, accesses[0].who
-        return accesses
+                c.writes = [*_without(c.writes, touched), (access, touched, c.buffer)]
+                c.reads = _without(c.reads, touched)
+                c.whole = c.whole & ~touched if asynchronous else c.whole | touched
+                c.lost = ""
+            for o, under in c.over(touched):
+                o.writes.append((access, under, c.buffer))
+                o.whole, o.lost = o.whole & ~under, access.who
+        return access
+
+
+def _without(uses: list[Use], bands: int) -> list[Use]:
+    return [(a, left, meant) for a, touched, meant in uses if (left := touched & ~bands)]
 
 
 def _tiles(b: Buffer) -> list[Tile]:
-    out = []
-    for stage in range(b.stages):
-        for part in range(b.parts):
-            data = np.full((b.panels, b.rows, b.panel_cols), np.nan, dtype=np.float32)
-            index = f"{part}, {stage}" if b.parts > 1 else str(stage)
-            start = b.offset + (stage * b.parts + part) * b.stride
-            cells = tuple(
-                Cell(
-                    name=f"{b.name}[{index}]",
-                    low=start + p * b.panel_bytes,
-                    high=start + (p + 1) * b.panel_bytes,
-                    data=data[p],
-                )
-                for p in range(b.panels)
-            )
-            out.append(Tile(buffer=b, data=data, cells=cells))
-    return out
+    data = np.full((b.stages * b.parts, b.rows, b.cols), np.nan, dtype=np.float32)
+    return [_tile(b, k, tile) for k, tile in enumerate(data)]
+
+
+def _tile(b: Buffer, number: int, data: np.ndarray) -> Tile:
+    stage, part = divmod(number, b.parts)
+    name = f"{b.name}[{part}, {stage}]" if b.parts > 1 else f"{b.name}[{stage}]"
+    bands, size, cols = (1 << -(-b.rows // BAND)) - 1, b.panel_bytes, b.panel_cols
+    starts = range(b.offset + number * b.stride, b.offset + number * b.stride + b.panels * size, size)
+    cells = tuple(
+        Cell(buffer=b.name, name=name, low=low, high=low + size, data=data[:, p * cols : (p + 1) * cols], bands=bands)
+        for p, low in enumerate(starts)
+    )
+    return Tile(buffer=b, data=data, cells=cells)
 
 
 def _overlap(buffers: tuple[Buffer, ...], tiles: dict[str, list[Tile]]) -> None:
@@ -164,8 +179,19 @@ def _pair(left: list[Tile], right: list[Tile]) -> None:
     for x in (c for t in left for c in t.cells):
         for y in (c for t in right for c in t.cells):
             if x.low < y.high and y.low < x.high:
-                x.overlaps.append(y)
-                y.overlaps.append(x)
+                x.overlaps.append((y, _under(x, y)))
+                y.overlaps.append((x, _under(y, x)))
+
+
+def _under(x: Cell, y: Cell) -> tuple[int, ...]:
+    """For each band of x, the bands of y in the same bytes."""
+    theirs = list(enumerate(_band_bytes(y)))
+    return tuple(sum(1 << k for k, (low, high) in theirs if low < stop and start < high) for start, stop in _band_bytes(x))
+
+
+def _band_bytes(c: Cell) -> list[tuple[int, int]]:
+    size = (c.high - c.low) // c.data.shape[0] * BAND
+    return [(low, min(low + size, c.high)) for low in range(c.low, c.high, size)]
 
 
 def _ordered(knowledge: Knowledge, a: Access, asynchronous: bool) -> bool:
@@ -173,30 +199,39 @@ def _ordered(knowledge: Knowledge, a: Access, asynchronous: bool) -> bool:
     return bool(a.bit & (knowledge.proxied if generic_write and asynchronous else knowledge.known))
 
 
-def _check_read(agent: Agent, knowledge: Knowledge, c: Cell, asynchronous: bool) -> set[Rows]:
+def _check_read(agent: Agent, c: Cell, asynchronous: bool) -> frozenset[Clear]:
     """Returns the clears that the reader knows."""
+    knowledge = agent.knowledge
     if not c.writes:
         raise agent.fault(ReadTooEarly, tile=c.name)
-    cleared = {w.clear for w in c.writes if w.clear is not None and _ordered(knowledge, w, asynchronous)}
-    for w in c.writes:
+    cleared = frozenset(w.clear for w, _, _ in c.writes if w.clear is not None and _ordered(knowledge, w, asynchronous))
+    for w, _, _ in c.writes:
         if _ordered(knowledge, w, asynchronous) or (w.clear is not None and w.clear in cleared):
             continue
         if w.bit & knowledge.known:
             raise agent.fault(NotFenced, tile=c.name, writer=w.who)
         raise agent.fault(ReadTooEarly, tile=c.name, writer=w.who)
-    if not c.whole:
+    if c.whole != c.bands:
         raise agent.fault(ReadTooEarly, tile=c.name, lost=c.lost)
     return cleared
 
 
-def _check_write(agent: Agent, share: int, c: Cell, asynchronous: bool, rowwise: bool, clear: Rows | None) -> None:
-    knowledge = agent.knowledge[share]
-    for cell in (c, *c.overlaps):
-        for a in (*cell.writes, *cell.reads):
-            own_rows = rowwise and a.rowwise and a.owner is agent and cell is c
-            same_clear = clear is not None and (a.clear is not None or clear in a.cleared)  # all clears write the same zeros
-            if own_rows or same_clear or _ordered(knowledge, a, asynchronous):
-                continue
-            if a.bit & knowledge.known:
-                raise agent.fault(NotFenced, tile=cell.name, writer=a.who)
-            raise agent.fault(OverwrittenTooEarly, tile=cell.name, other=a.who)
+def _check_write(agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None) -> None:
+    for a, touched, _ in (*c.writes, *c.reads):
+        if touched & bands:
+            _check_after(agent, c, a, asynchronous, clear)
+    for o, under in c.over(bands) if c.overlaps else ():
+        for a, touched, meant in (*o.writes, *o.reads):
+            if touched & under and meant != c.buffer:
+                _check_after(agent, o, a, asynchronous, clear)
+
+
+def _check_after(agent: Agent, cell: Cell, a: Access, asynchronous: bool, clear: Clear | None) -> None:
+    """A write after an access."""
+    knowledge = agent.knowledge
+    same_clear = clear is not None and (a.clear is not None or clear in a.cleared)  # all clears write the same zeros
+    if same_clear or _ordered(knowledge, a, asynchronous):
+        return
+    if a.bit & knowledge.known:
+        raise agent.fault(NotFenced, tile=cell.name, writer=a.who)
+    raise agent.fault(OverwrittenTooEarly, tile=cell.name, other=a.who)

@@ -1,6 +1,7 @@
-"""The registers of one warpgroup: values, what is poison, and which products use them.
+"""The registers of one warp: values, what is poison, and which products use them.
 
-Arrays are [64, cols] for tiles and operands, [64, 1] for row values and flags, [64, 4] for lane shares of a row value.
+Arrays are [16, cols] for tiles and operands, [16, 1] for row values, [16, 4] for lane shares of a row value, and [1, 1] for
+flags. They are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -12,85 +13,96 @@ import numpy as np
 
 from ..diagnostics.sim import Fault, IllFormed, NoProductFence, RegisterInFlight, Uninitialised
 from ..roles.model import Step, Value
-from .memory import Access
 
-ROWS = 64
+ROWS = 16  # of a tile of 64: those of one warp
 QUAD = 4
 
 
 class Owner(Protocol):
-    def fault(self, kind: type[Fault], **data) -> Exception: ...
+    def fault(self, kind: type[Fault], *, step: Step | None = None, **data) -> Exception: ...
 
     def text(self, step: Step) -> str: ...
 
 
-@dataclass(eq=False, kw_only=True)
-class Product:
-    """One asynchronous product: its registers and its reads of shared memory."""
+class User(Protocol):
+    """A product that is still to be waited for."""
 
     step: Step
-    acc: Register
-    operand: Register | None
-    reads: list[Access]
 
 
 @dataclass(eq=False, kw_only=True)
 class Register:
-    """data None: poison. `touched`: used by the warpgroup's own instructions since the last wgmma.fence."""
+    """data None: poison. `touched`: used by the warp's own instructions since the last wgmma.fence.
+
+    writers, readers: products that no wait has covered. sums: of the writers, those that haven't completed; until they have,
+    `sum` is the accumulator and `data` is poison.
+    """
 
     value: Value
     data: np.ndarray | None = None
     touched: bool = True
-    writers: list[Product] = field(default_factory=list)
-    readers: list[Product] = field(default_factory=list)
+    writers: list[User] = field(default_factory=list)
+    readers: list[User] = field(default_factory=list)
+    sums: int = 0
+    sum: np.ndarray | None = None
+
+    def begin(self) -> None:
+        """A product into it is issued."""
+        if not self.sums:
+            self.sum, self.data = self.data, None
+        self.sums += 1
+
+    def add(self, product: np.ndarray, fresh: bool) -> None:
+        """A product into it completes."""
+        self.sum = product if fresh or self.sum is None else self.sum + product
+        self.sums -= 1
+        if not self.sums:
+            self.data, self.sum = self.sum, None
 
 
 class RegisterFile:
     def __init__(self, owner: Owner, values: tuple[Value, ...]):
         self.owner = owner
         self.values = {v.name: v for v in values}
-        self.registers = {v.name: Register(value=v) for v in values if v.over is None}
+        own = {v.name: Register(value=v) for v in values if v.over is None}
+        self.registers = {v.name: own[self._home(v).name] for v in values}
+        self.own = tuple(own.values())
+
+    def _home(self, v: Value) -> Value:
+        while v.over is not None:
+            v = self.values[v.over]
+        return v
 
     def find(self, name: str, *kinds: str) -> Register:
         """The registers behind a name. A fault if there is no such value, or one of another kind."""
         v = self.values.get(name)
         if v is None or v.kind not in kinds:
             raise self.owner.fault(IllFormed, why=f"`{name}` is no {' or '.join(kinds)} value of this role")
-        while v.over is not None:
-            v = self.values[v.over]
-        return self.registers[v.name]
+        return self.registers[name]
 
     def read(self, name: str) -> np.ndarray:
-        """A tile or row value, for the warpgroup's own instructions."""
+        """A tile or row value, for the warp's own instructions."""
         r = self.find(name, "tile", "row")
-        self._at_rest(name, r.writers)
-        if r.data is None:
-            raise self.owner.fault(Uninitialised, value=name)
         r.touched = True
-        return r.data
+        return self._content(name, r)
 
     def content(self, name: str, kind: str) -> np.ndarray:
-        """What a value of this kind holds, for the warpgroup's own instructions."""
-        r = self.find(name, kind)
+        """What a value of this kind holds, for the warp's own instructions."""
+        return self._content(name, self.find(name, kind))
+
+    def _content(self, name: str, r: Register) -> np.ndarray:
         self._at_rest(name, r.writers)
         if r.data is None:
             raise self.owner.fault(Uninitialised, value=name)
         return r.data
 
-    def flag(self, name: str) -> np.ndarray:
-        """A flag: [64, 1] bool."""
-        r = self.find(name, "flag")
-        if r.data is None:
-            raise self.owner.fault(Uninitialised, value=name)
-        return r.data
-
-    def before(self, name: str, like: np.ndarray) -> np.ndarray:
-        """What a value held: poison, where only some warps write it, is NaN in the others."""
-        r = self.find(name, "tile", "row")
-        return np.full_like(like, np.nan) if r.data is None else r.data
+    def flag(self, name: str) -> bool:
+        return bool(self.content(name, "flag"))
 
     def is_poison(self, name: str) -> bool:
-        return self.find(name, "tile", "row", "operand").data is None
+        r = self.find(name, "tile", "row", "operand")
+        self._at_rest(name, r.writers)
+        return r.data is None
 
     def forget(self, name: str) -> None:
         """Poison from here on."""
@@ -104,7 +116,7 @@ class RegisterFile:
         self._at_rest(name, r.readers)
         r.data, r.touched = data, True
 
-    def _at_rest(self, name: str, users: list[Product]) -> None:
+    def _at_rest(self, name: str, users: list[User]) -> None:
         if users:
             raise self.owner.fault(RegisterInFlight, value=name, product=self.owner.text(users[0].step))
 
@@ -117,7 +129,7 @@ class RegisterFile:
 
     def accumulator(self, name: str, fresh: bool) -> Register:
         r = self.find(name, "tile")
-        if r.data is None and not fresh:
+        if r.data is None and not r.sums and not fresh:
             raise self.owner.fault(Uninitialised, value=name)
         self._fenced(name, r)
         return r
@@ -127,17 +139,19 @@ class RegisterFile:
             raise self.owner.fault(NoProductFence, value=name)
 
     def fence(self) -> None:
-        for r in self.registers.values():
+        for r in self.own:
             r.touched = False
 
     @staticmethod
-    def start(p: Product) -> None:
-        p.acc.writers.append(p)
-        if p.operand is not None:
-            p.operand.readers.append(p)
+    def start(p: User, acc: Register, operand: Register | None) -> None:
+        acc.begin()
+        acc.writers.append(p)
+        if operand is not None:
+            operand.readers.append(p)
 
     @staticmethod
-    def finish(p: Product) -> None:
-        p.acc.writers.remove(p)
-        if p.operand is not None:
-            p.operand.readers.remove(p)
+    def finish(p: User, acc: Register, operand: Register | None) -> None:
+        """A wait covers the product, which has completed."""
+        acc.writers.remove(p)
+        if operand is not None:
+            operand.readers.remove(p)

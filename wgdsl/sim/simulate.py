@@ -7,15 +7,17 @@ smallest i32), so that an element nobody writes shows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from random import Random
 
 import numpy as np
 
 from ..roles.checked import Checked
 from ..roles.model import Grid, Kernel, RoleProgram
-from .cta import Cta, Item, World
+from .agent import Item
+from .cta import Cta
 from .integers import value_of
-from .tensors import Tensor, make_tensor
+from .orders import Late, falling_behind, order_of
+from .tensors import Tensor, make_tensor, shape_of
+from .world import World
 
 STEP_LIMIT = 2_000_000  # of one CTA
 
@@ -28,14 +30,16 @@ def simulate(
     *,
     sms: int = 2,
     seed: int | None = None,
+    late: Late = (),
 ) -> dict[str, np.ndarray]:
     """Outputs by name, in their own element types.
 
     arrays: every input (rounded to its type). scalars: every scalar that the program uses; a flag parameter may stand here
     too, else it is true where the tensor's rows suit its map. dims: every free dim. sms: CTAs of a persistent grid. seed:
-    take turns at random instead of in the canonical order. Raises WgError (WG08xx) for a fault, ValueError for bad arguments.
+    of the order of events (`order_of`); None is the canonical one. late: warpgroups of roles that go on only when nothing else
+    can happen. Raises WgError (WG08xx) for a fault, ValueError for bad arguments.
     """
-    return simulate_unchecked(checked.program, arrays, scalars, dims, sms=sms, seed=seed)
+    return simulate_unchecked(checked.program, arrays, scalars, dims, sms=sms, seed=seed, late=late)
 
 
 def simulate_unchecked(
@@ -46,15 +50,15 @@ def simulate_unchecked(
     *,
     sms: int = 2,
     seed: int | None = None,
+    late: Late = (),
     limit: int = STEP_LIMIT,
 ) -> dict[str, np.ndarray]:
     """The same for a program that no check has seen: for tests of what the simulator catches by itself."""
     dims, scalars = dict(dims or {}), dict(scalars or {})
-    random = None if seed is None else Random(seed)
     tensors: dict[str, Tensor] = {}
     with np.errstate(all="ignore"):
         for kernel in program.kernels:
-            _launch(kernel, tensors, arrays, scalars, dims, sms, random, limit)
+            _launch(kernel, tensors, arrays, scalars, dims, sms, seed, late, limit)
     written = {t.name for k in program.kernels for t in k.tensors if t.written and not t.temporary}
     return {name: t.stored() for name, t in tensors.items() if name in written}
 
@@ -66,7 +70,8 @@ def _launch(
     scalars: Mapping[str, float],
     dims: Mapping[str, int],
     sms: int,
-    random: Random | None,
+    seed: int | None,
+    late: Late,
     limit: int,
 ) -> None:
     for arg in kernel.tensors:
@@ -74,17 +79,17 @@ def _launch(
             if not arg.written and (arg.temporary or arg.name not in arrays):
                 raise ValueError(f"no array is given for {arg.name}")
             given = None if arg.written else np.asarray(arrays[arg.name])
-            tensors[arg.name] = make_tensor(arg, dims, given)
+            tensors[arg.name] = make_tensor(arg, shape_of(arg, dims), given)
         if arg.written:
             tensors[arg.name].forget_writers()
     missing = [p.name for p in kernel.params if p.kind == "scalar" and p.name not in scalars]
     if missing:
         raise ValueError(f"no value is given for {', '.join(missing)}")
     world = World(kernel=kernel, dims=dims, scalars={**_flags(kernel, tensors), **scalars}, tensors=tensors, limit=limit)
-    items = _items(kernel, dims)
+    items, order = _items(kernel, dims), falling_behind(late, order_of(seed, kernel))
     ctas = min(len(items), sms) if kernel.grid.persistent else len(items)
     for c in range(ctas):
-        Cta(world, items[c::ctas], c).run(random)
+        Cta(world, items[c::ctas], c, order, seed).run()
 
 
 def _flags(kernel: Kernel, tensors: Mapping[str, Tensor]) -> dict[str, float]:

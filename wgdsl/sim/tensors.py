@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +21,14 @@ def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
         return np.asarray(x).astype(np.int64)
     x = np.asarray(x)
     return x.astype(np.float32) if dtype.name == "f32" else x.astype(dtype.numpy()).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Elements of a tensor: `which` of an array of values go to which `place` of the flat array."""
+
+    which: np.ndarray
+    place: np.ndarray
 
 
 @dataclass(kw_only=True)
@@ -43,75 +51,78 @@ class Tensor:
 
     def load(self, access: Sequence[Integer]) -> np.ndarray:
         """Elements at broadcasting index arrays; 0 outside the shape."""
-        inside, at = self._clip(access)
-        values = np.where(inside, self.data[at], 0) if self.data.size else np.zeros(np.shape(inside))
+        inside, at = self._place(access)
+        values = np.where(inside, self.data.reshape(-1)[at], 0) if self.data.size else np.zeros(np.shape(inside))
         return np.asarray(values, dtype=np.float32)
 
-    def _clip(self, access: Sequence[Integer]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        inside = np.ones((), dtype=bool)
+    def _place(self, access: Sequence[Integer]) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the elements lie inside the shape, and their places in the flat array (of the others: some place)."""
+        inside, place = np.ones((), dtype=bool), np.zeros((), dtype=np.int64)
         for i, n in zip(access, self.shape, strict=True):
             inside = inside & ((np.asarray(i) >= 0) & (np.asarray(i) < n))
-        return inside, tuple(np.minimum(np.maximum(i, 0), max(n - 1, 0)) for i, n in zip(access, self.shape, strict=True))
+            place = place * n + np.minimum(np.maximum(i, 0), max(n - 1, 0))
+        return inside, place
 
-    def outside(self, access: Sequence[Integer], where: np.ndarray) -> tuple[int, ...] | None:
-        """An element that is addressed outside the shape, if there is one."""
-        inside, _ = self._clip(access)
-        return self._first(access, where & ~inside)
-
-    def store(
-        self, access: Sequence[Integer], values: np.ndarray, where: np.ndarray, writer: int, add: bool = False
-    ) -> tuple[tuple[int, ...], int] | None:
-        """Write (or add to what is there) where asked and inside the shape. Returns an element that was written before, and by
-        whom; several may add to one."""
-        inside, at = self._clip(access)
+    def choose(self, access: Sequence[Integer], where: np.ndarray) -> tuple[Chosen | None, tuple[int, ...] | None]:
+        """The elements where asked and inside the shape; and one that is asked for and isn't inside, if there is one."""
+        inside, place = self._place(access)
+        missed = where & ~inside
+        outside = None
+        if missed.any():
+            k = tuple(int(x[0]) for x in np.nonzero(missed))
+            outside = tuple(int(np.broadcast_to(i, missed.shape)[k]) for i in access)
         where = where & inside
         if not where.any():
+            return None, outside
+        which = np.broadcast_to(where, np.broadcast_shapes(where.shape, place.shape))
+        return Chosen(which, np.broadcast_to(place, which.shape)[which]), outside
+
+    def claim(self, chosen: Chosen | None, writer: int, add: bool) -> tuple[tuple[int, ...], int] | None:
+        """Note who writes them (or adds to what is there). Returns an element that was written before, and by whom; several may
+        add to one."""
+        if chosen is None:
             return None
         assert self.writers is not None and self.added is not None
-        full = np.broadcast_shapes(where.shape, *(np.shape(a) for a in at))
-        chosen = np.broadcast_to(where, full)
-        index = tuple(np.broadcast_to(a, full)[chosen] for a in at)
-        before = self.writers[index]
-        clash = (before != NOBODY) & ~(self.added[index] & add)
+        writers, added = self.writers.reshape(-1), self.added.reshape(-1)
+        before = writers[chosen.place]
+        clash = (before != NOBODY) & ~(added[chosen.place] & add)
         if clash.any():
             k = int(np.argmax(clash))
-            return tuple(int(i[k]) for i in index), int(before[k])
-        self.writers[index], self.added[index] = writer, add
-        new = np.broadcast_to(values, full)[chosen]
-        self.data[index] = rounded(self.data[index] + new if add else new, self.dtype)
+            return tuple(int(i) for i in np.unravel_index(chosen.place[k], self.shape)), int(before[k])
+        writers[chosen.place], added[chosen.place] = writer, add
         return None
+
+    def put(self, chosen: Chosen | None, values: np.ndarray, add: bool) -> None:
+        """Write them, or add to what is there."""
+        if chosen is None:
+            return
+        data, new = self.data.reshape(-1), np.broadcast_to(values, chosen.which.shape)[chosen.which]
+        data[chosen.place] = rounded(data[chosen.place] + new if add else new, self.dtype)
 
     def forget_writers(self) -> None:
         """A new kernel begins: what earlier ones wrote may be written again."""
         self.writers = np.full(self.shape, NOBODY, dtype=np.int64)
         self.added = np.zeros(self.shape, dtype=bool)
 
-    @staticmethod
-    def _first(access: Sequence[Integer], where: np.ndarray) -> tuple[int, ...] | None:
-        if not where.any():
-            return None
-        k = tuple(int(x[0]) for x in np.nonzero(where))
-        return tuple(int(np.broadcast_to(a, where.shape)[k]) for a in access)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Box:
     """Where the elements of one bulk copy lie: index arrays per tensor axis over the box (slowest dimension first), and
     which of them are in bounds."""
 
     access: tuple[Integer, ...]
     inside: np.ndarray
-    count: int = field(compare=False)
+    count: int
 
 
-def box_of(m: TensorMap, rank: int, coords: Sequence[int], dims: Mapping[str, int]) -> Box:
-    """A map's box at coordinates (fastest dimension first)."""
+def box_of(m: TensorMap, rank: int, coords: Sequence[int], extents: Sequence[int]) -> Box:
+    """A map's box at coordinates; those and the extents of its dimensions are fastest first."""
     access: list[Integer] = [0] * rank
     shape = tuple(reversed(m.box))
     inside = np.ones(shape, dtype=bool)
-    for k, (dim, at, n) in enumerate(zip(m.dims, coords, m.box, strict=True)):
+    for k, (dim, at, n, extent) in enumerate(zip(m.dims, coords, m.box, extents, strict=True)):
         along = (at + np.arange(n)).reshape((n,) + (1,) * k)
-        inside &= (along >= 0) & (along < value_of(dim.extent, dims))
+        inside &= (along >= 0) & (along < extent)
         access[dim.axis] = access[dim.axis] + along * dim.factor
     return Box(tuple(access), inside, int(np.prod(m.box)))
 
@@ -121,13 +132,16 @@ def gather(t: Tensor, box: Box) -> np.ndarray:
     return np.where(box.inside, t.load(box.access), np.float32(0))
 
 
-def make_tensor(arg: TensorArg, dims: Mapping[str, int], given: np.ndarray | None) -> Tensor:
+def shape_of(arg: TensorArg, dims: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(int(value_of(p, dims)) for p in arg.shape)
+
+
+def make_tensor(arg: TensorArg, shape: tuple[int, ...], given: np.ndarray | None) -> Tensor:
     """An input from the caller's array, or an output that nothing has been written to. ValueError for a wrong shape."""
-    shape = tuple(int(value_of(p, dims)) for p in arg.shape)
     if given is not None:
         if given.shape != shape:
             raise ValueError(f"{arg.name} has shape {given.shape}, expected {shape}")
-        return Tensor(name=arg.name, dtype=arg.dtype, data=rounded(given, arg.dtype))
+        return Tensor(name=arg.name, dtype=arg.dtype, data=np.asarray(rounded(given, arg.dtype), order="C"))
     floating = arg.dtype.kind == "float"
     data = np.full(shape, np.nan if floating else MISSING_INT, dtype=np.float32 if floating else np.int64)
     return Tensor(name=arg.name, dtype=arg.dtype, data=data)

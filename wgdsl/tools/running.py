@@ -1,6 +1,7 @@
 """`wgdsl run`: a kernel on random inputs, checked against float64, timed.
 
-In: a kernel, its dims, a seed, and where to run.  Out: what came out, and lines to print.
+In: a kernel, its dims, a seed of the inputs, in the simulator one of the order of events, and where to run.  Out: what came
+out, and lines to print.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..diagnostics.model import EnvironmentFault, WgError
 from ..diagnostics.runtime import DimsDontFit, UnknownSetting
-from ..driver import Journal, guarded
+from ..driver import Journal, guarded, orders_of
 from ..foundation.dtypes import DType
 from ..reference.random import random_inputs
 from ..runtime import cuda
@@ -32,7 +33,7 @@ DEVICES = ("auto", "gpu", "sim", "reference")
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Inputs and results are NumPy arrays by name."""
+    """Inputs and results are NumPy arrays by name. orders: of the events in the simulator, in words, by kernel."""
 
     device: str
     inputs: Mapping[str, np.ndarray]
@@ -40,6 +41,7 @@ class Run:
     bound: Bound
     verdicts: tuple[Verdict, ...] = ()
     seconds: tuple[float, ...] = field(default=())
+    orders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def right(self) -> bool:
@@ -55,18 +57,39 @@ def choose_device(wanted: str) -> str:
     return "gpu" if cuda.available() else "sim"
 
 
-def run(kernel: Kernel, dims: Mapping[str, int], *, device: str, seed: int = 0, check: bool = False, repeats: int = 0) -> Run:
-    """Run once, outputs filled with NaN before; then check and time."""
+def run(
+    kernel: Kernel,
+    dims: Mapping[str, int],
+    *,
+    device: str,
+    seed: int = 0,
+    order: int | None = None,
+    check: bool = False,
+    repeats: int = 0,
+) -> Run:
+    """Run once, outputs filled with NaN before; then check and time. seed: of the inputs. order: a seed of the order of events,
+    in the simulator alone; None is the canonical one."""
     inputs = _inputs(kernel, dims, seed)
     given = kernel.interface.sort((), {**inputs, **_parameters(kernel, dims)}, None)
     bound = kernel.bound(given)
     outputs = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
     with busy():
-        kernel(**inputs, **given.dims, out=outputs, device=device)
+        if device == "sim":
+            kernel.simulate(**inputs, **given.dims, out=outputs, seed=order)
+        else:
+            kernel(**inputs, **given.dims, out=outputs, device=device)
     verdicts = judge(kernel.graph, inputs, bound.scalars, bound.dims, outputs) if check else []
     with busy():
         seconds = time_kernel(kernel, inputs, given.dims, repeats) if repeats else []
-    return Run(device=device, inputs=inputs, results=outputs, bound=bound, verdicts=tuple(verdicts), seconds=tuple(seconds))
+    return Run(
+        device=device,
+        inputs=inputs,
+        results=outputs,
+        bound=bound,
+        verdicts=tuple(verdicts),
+        seconds=tuple(seconds),
+        orders=orders_of(kernel, order) if order is not None else {},
+    )
 
 
 def _inputs(kernel: Kernel, dims: Mapping[str, int], seed: int) -> dict[str, np.ndarray]:
@@ -93,7 +116,7 @@ def unwritten(shape: tuple[int, ...], dtype: DType) -> Any:
 def summary(run: Run) -> list[str]:
     """Lines to print."""
     dims = ", ".join(f"{n} = {v}" for n, v in run.bound.dims.items())
-    lines = [f"ran on {run.device}: {dims}"]
+    lines = [f"ran on {run.device}: {dims}", *order_lines(run.orders)]
     lines += [f"  {v}" for v in run.verdicts]
     if not run.verdicts:
         lines += [f"  {name}: {_shape(a)}" for name, a in run.results.items()]
@@ -101,6 +124,10 @@ def summary(run: Run) -> list[str]:
         t = sorted(run.seconds)
         lines.append(f"  time: median {1e6 * t[len(t) // 2]:.1f} us, fastest {1e6 * t[0]:.1f} us, of {len(t)} runs")
     return lines
+
+
+def order_lines(orders: Mapping[str, str]) -> list[str]:
+    return [f"  order of events{f' in {name}' if len(orders) > 1 else ''}: {order}" for name, order in orders.items()]
 
 
 def _shape(a: np.ndarray) -> str:
@@ -111,13 +138,14 @@ def _shape(a: np.ndarray) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What `wgdsl run` was asked. `timeout` None: this is the watched process."""
+    """What `wgdsl run` was asked. `timeout` None: this is the watched process. `seed`: of the inputs, None like 0; in the
+    simulator of the order of events too, None for the canonical one."""
 
     dims: tuple[str, ...]
     device: str
     check: bool
     repeats: int
-    seed: int
+    seed: int | None
     cuda: Path | None
     output: Path | None
     timeout: float | None
@@ -141,10 +169,16 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
             return [], watched(arguments, request.timeout) == 0
     if request.probed:
         with guarded(journal):
-            return probed(kernel, numbers(request.dims), device, request.seed, request.probe_out), True
+            return probed(kernel, numbers(request.dims), device, request), True
     with guarded(journal):
         done = run(
-            kernel, numbers(request.dims), device=device, seed=request.seed, check=request.check, repeats=request.repeats
+            kernel,
+            numbers(request.dims),
+            device=device,
+            seed=request.seed or 0,
+            order=request.seed if device == "sim" else None,
+            check=request.check,
+            repeats=request.repeats,
         )
     if request.output is not None:
         arrays: dict[str, Any] = {n: portable(a) for n, a in {**done.inputs, **done.results}.items()}
@@ -152,12 +186,14 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
     return [*summary(done), *gpu_notes(kernel, done)], done.right
 
 
-def probed(kernel: Kernel, dims: Mapping[str, int], device: str, seed: int, output: Path | None) -> list[str]:
-    """Run for what the schedule's probes see. Lines to print; all tiles go to `output`."""
-    inputs = _inputs(kernel, dims, seed)
+def probed(kernel: Kernel, dims: Mapping[str, int], device: str, request: Request) -> list[str]:
+    """Run for what the schedule's probes see. Lines to print; all tiles go to a file if one is asked for."""
+    inputs, output = _inputs(kernel, dims, request.seed or 0), request.probe_out
+    order = request.seed if device == "sim" else None
     with busy():
-        tiles = kernel.probe(**inputs, **_parameters(kernel, dims), device=device)
+        tiles = kernel.probe(**inputs, **_parameters(kernel, dims), device=device, seed=order)
     lines = [f"ran on {device}: {len(tiles)} tiles were looked at"]
+    lines += order_lines(orders_of(kernel, order)) if order is not None else []
     lines += [f"  {key}: {_shape(a)}" for key, a in list(tiles.items())[:SHOWN]]
     if output is not None:
         arrays: dict[str, Any] = dict(tiles)

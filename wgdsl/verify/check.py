@@ -22,9 +22,7 @@ def check(program: RoleProgram) -> Checked:
 
 def verify(program: RoleProgram) -> tuple[Exploration, ...]:
     """The same, with what was explored, kernel by kernel."""
-    problems = [p for k in program.kernels for p in structural_problems(k)]
-    if problems:
-        raise WgError(problems)
+    check_structure(program)
     explored = tuple(explore(k) for k in program.kernels)
     faults = [problem_of(e.fault) for e in explored if e.fault is not None]
     if faults:

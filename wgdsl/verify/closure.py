@@ -11,20 +11,20 @@ rounds, and `pumps` makes sure that more rounds add nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
 from ..roles.model import Kernel
 from .control import flags_of
 from .counter import Fault, running_away, shortest
-from .letters import letters
+from .letters import letters, reach
 from .machine import Found, Rule
 from .progress import END, Progress, State
 from .pumps import Known, Pump, Pumps, covers
 
 LIMIT = 20_000  # states
-SLACK = 2  # rounds of a loop beyond the deepest ring
+SLACK = 3  # rounds of a loop beyond the deepest ring
 MORE = 2  # rounds to add
 MOST = 14  # rounds beyond the deepest ring
 FEW = 4  # letters to begin with
@@ -68,8 +68,8 @@ def _explored(kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int) -
 
 @dataclass(eq=False)
 class _Fork:
-    """A state that needs the next letter. `tried` is the last one; `again`: those that have been tried only while more was known,
-    in the order in which they are to be tried once more."""
+    """A state that needs the next letter. `tried` is the last one; `again`: those that have been tried only while more was
+    known, in the order in which they are to be tried once more."""
 
     state: State
     tried: int = END - 1
@@ -97,15 +97,16 @@ class Explorer:
         self.kernel, self.flags, self.limit, self.merged = kernel, flags, limit, merged
         self.deepest = max([r.stages for r in kernel.rings] + [1])
         self.out = Exploration(kernel=kernel.name)
-        self.begin(self.deepest + SLACK)
+        self.reach = reach(kernel)
+        self.begin(self.deepest + SLACK + max(self.reach - 2, 0))
 
     def begin(self, cap: int) -> None:
         """From the beginning, with loops of so many rounds."""
-        self.cap = cap
+        self.cap = min(cap, self.deepest + MOST)
         self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap))
-        self.seen: dict[Hashable, list[Known]] = {}
+        self.seen: dict[tuple, list[Known]] = {}
         self.pumps: list[Pump] = []
-        self.forks: dict[Hashable, _Fork] = {}
+        self.forks: dict[tuple, _Fork] = {}
         self.movers: list[int] = []
         self.state = self.progress.first()
 
@@ -123,8 +124,8 @@ class Explorer:
         """With more rounds of loops until they come back to where they were."""
         self.go(self.state)
         while not self.settled():
-            if self.cap >= self.deepest + MOST:
-                raise Found(Rule.STATES, 0, why="how often loops run")
+            if self.cap >= self.deepest + MOST or self.reach > MOST:
+                raise Found(Rule.STATES, 0, name=str(self.limit), why="how often loops run")
             self.longer()
 
     def longer(self) -> None:
@@ -139,8 +140,8 @@ class Explorer:
             self.go(self.state)
 
     def settled(self) -> bool:
-        """Until nothing new comes up: each letter from each state that needs one, and where a loop is at its cap, no more taken to
-        be known with more rounds to go than with fewer. False: a loop doesn't come back to where it was."""
+        """Until nothing new comes up: each letter from each state that needs one, and where a loop is at its cap, no more taken
+        to be known with more rounds to go than with fewer. False: a loop doesn't come back to where it was."""
         self.words()
         while (pump := next((p for p in self.pumps if not self.closed(p)), None)) is not None:
             if not pump.pairs or not self.merged:
@@ -183,10 +184,12 @@ class Explorer:
     def options(self, state: State) -> range:
         """What may come next. A CTA has an item at least, and without a persistent grid one."""
         count = len(self.progress.letters)
-        return range(END if state.word or not count else 0, count if not state.word or self.kernel.grid.persistent else 0)
+        more = count if not state.word or self.kernel.grid.persistent else 0
+        return range(END if state.word or not count else 0, more)
 
     def fork(self, state: State) -> None:
-        """Go on from here with each letter, later: by then less may be known of the same state, which is then the one to try."""
+        """Go on from here with each letter, later: by then less may be known of the same state, which is then the one to
+        try."""
         self.out.words += 1
         key, known = self.progress.key(state)
         place = key if self.merged else (key, known)
@@ -200,7 +203,7 @@ class Explorer:
     def go(self, state: State, again: bool = False) -> None:
         """Go on to where the next letter is needed, or nothing is new. again: from a state that has been gone into before.
         Raises Found."""
-        pumps, old = Pumps(self.progress, 0 if again else self.cap), False
+        pumps, old = Pumps(self.progress, 0 if again else self.cap, self.reach), False
         while self.progress.sweep(state):
             key, known = self.progress.key(state)
             new, known = self.new(state, key, known)
@@ -221,7 +224,7 @@ class Explorer:
         if not old:
             self.fork(state)
 
-    def new(self, state: State, key: Hashable, known: Known) -> tuple[bool, Known]:
+    def new(self, state: State, key: tuple, known: Known) -> tuple[bool, Known]:
         """Whether a state has not been gone into with no more known than now; and what is to be known from here on."""
         before = self.seen.setdefault(key, [])
         if any(covers(k, known) for k in before):
@@ -235,8 +238,18 @@ class Explorer:
             before.append(known)
         self.out.states += 1
         if self.out.states > self.limit:
-            raise Found(Rule.STATES, 0)
+            raise Found(Rule.STATES, 0, name=str(self.limit), why=self.widest())
         return True, known
+
+    def widest(self) -> str:
+        """What tells most states apart: the places of roles in a ring, or the kinds of items."""
+        normal, places = self.progress.normal, [skeleton[1] for _, _, _, skeleton in self.seen]
+        owners = [ring for ring, users in enumerate(normal.users) for _ in users]
+        counts = {ring: len({tuple(p[k] for k, o in enumerate(owners) if o == ring) for p in places}) for ring in set(owners)}
+        ring = max(counts, key=counts.__getitem__, default=None)
+        if ring is None or counts[ring] < len(self.progress.letters):
+            return f"the {len(self.progress.letters)} kinds of items"
+        return f"the places of the roles in ring `{self.kernel.rings[ring].name}`"
 
 
 def _both(a: Known, b: Known) -> Known:

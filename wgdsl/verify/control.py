@@ -16,6 +16,7 @@ from ..roles.model import Kernel, Role, Step
 
 At = Mapping[str, Any]
 FLAG = "flag "  # before the name of a flag parameter among what is bound
+ROWS = "#rows"  # among what is bound: what numbers the choices of rows that `ClearRows` clears, for all units alike
 
 _SINGLE = {"min": min, "max": max}
 _MANY = {"min": lambda *a: reduce(np.minimum, a), "max": lambda *a: reduce(np.maximum, a)}
@@ -107,6 +108,15 @@ def flags_of(kernel: Kernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f for s in every for c in conditions(s) for f in flags_in(c)))
 
 
+def outermost(steps: tuple[Step, ...], by_thread: bool) -> Iterator[tuple[Step, bool]]:
+    """The steps of a list, those of elected blocks among them, each with whether one thread runs it."""
+    for s in steps:
+        if isinstance(s, m.Elect):
+            yield from outermost(s.body, True)
+        else:
+            yield s, by_thread
+
+
 def items_of(role: Role) -> m.Items | None:
-    """The role's loop over items, which stands among its outermost steps."""
-    return next((s for s in role.steps if isinstance(s, m.Items)), None)
+    """The role's loop over items."""
+    return next((s for s, _ in outermost(role.steps, role.elected) if isinstance(s, m.Items)), None)

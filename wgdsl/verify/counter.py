@@ -85,14 +85,14 @@ def shortest(fault: Fault) -> Fault | None:
     real = replayed(fault.progress, fault.word)
     if real is None:
         return None
-    shorter = (replayed(fault.progress, word) for word in _words(fault, len(real.word)))
+    shorter = (replayed(fault.progress, word) for word in _words(fault, len([k for k in real.word if k != END])))
     return next((f for f in shorter if f is not None), real)
 
 
 def _words(fault: Fault, length: int) -> Iterator[tuple[int, ...]]:
-    """Shorter words, the shortest first: of the word's own letters and the smallest ones."""
+    """Words that are no longer, the shortest first: of the word's own letters and the smallest ones."""
     count = 0
-    for n in range(1, length):
+    for n in range(1, length + 1):
         every = range(len(fault.progress.letters))
         few = sorted({*(k for k in fault.word if k != END), *every[:SHORT]})
         for word in product(every if n == 1 else few, repeat=n):

@@ -11,10 +11,10 @@ from typing import Any
 
 from ..program.expr import regs
 from ..roles import model as m
-from ..roles.model import Kernel, Step
+from ..roles.model import Step
 from ..roles.rules import box_elements
 from ..targets.registers import WARPS
-from .control import At, condition, integer
+from .control import ROWS, At, condition, integer
 from .layout import CLEAR, FILL, PRODUCT, PUT, READ, STORE, WRITE, Layout, Unit, panels_of
 from .machine import Found, Machine, Product, Rule, Tag
 
@@ -84,7 +84,7 @@ class Maker:
         out = []
         panels = panels_of(self.kernel, s) if isinstance(s, m.Tma | m.TmaStore) else None
         for stage in range(self.kernel.buffer(buffer).stages):
-            tile: Any = self.layout.tiles[buffer, part, stage]
+            tile = self.layout.tiles[buffer, part, stage]
             chosen = tile if panels is None or len(tile) == 1 else [tile[p] for p in panels]
             out.append(tuple(dict.fromkeys(a for piece in chosen for a in piece)))
         return out
@@ -246,7 +246,7 @@ def store_shared(k: Maker, s: m.StoreShared, by_thread: bool, at: At) -> Iterato
 
 @makes(m.ClearRows)
 def clear_rows(k: Maker, s: m.ClearRows, by_thread: bool, at: At) -> Iterator[Event]:
-    rows = at["#rows"](max(integer(s.start)(at), 0), min(integer(s.stop)(at), k.kernel.buffer(s.buffer).rows))
+    rows = at[ROWS](max(integer(s.start)(at), 0), min(integer(s.stop)(at), k.kernel.buffer(s.buffer).rows))
     if rows < 0:
         return
     ring, n, place, lag = k.slot(s.slot)
@@ -424,15 +424,19 @@ def touching(k: Maker, reads: int, writes: int, needs: int | None = None, makes:
 
 @makes(m.Compute)
 def compute(k: Maker, s: m.Compute, by_thread: bool, at: At) -> Iterator[Event]:
-    reads = writes = needs = made = 0
     tiles = {v.name for v in k.kernel.values if v.role == k.unit.role.name and v.kind == "tile"}
     for op in s.ops:
         used, dst = k.registers(*(name for e in op.exprs for name in regs(e))), k.registers(op.dst)
-        # rescaling what no product has written leaves it as it is
-        own = dst if isinstance(op, m.MapOp) and op.dst in tiles and op.dst in regs(op.expr) else 0
-        needs |= used & ~made & ~own
-        reads, writes, made = reads | used, writes | dst, made | dst & ~own
-    yield from touching(k, reads, writes, needs, made)
+        scales = isinstance(op, m.MapOp) and op.dst in tiles and op.dst in regs(op.expr)
+        yield from _scaling(k, used, dst) if scales else touching(k, used, dst)
+
+
+def _scaling(k: Maker, reads: int, dst: int) -> Iterator[Event]:
+    """Rescaling what no product has written leaves it as it is, whatever by."""
+    n = k.unit.number
+    (use,) = touching(k, reads, dst)
+    (look,) = touching(k, dst, dst, needs=0, makes=0)
+    yield lambda x: (use if x.defined[n] & dst else look)(x)
 
 
 @makes(m.Pack, m.Move)
@@ -476,6 +480,3 @@ def ended(x: Machine, unit: Unit) -> None:
         raise Found(Rule.LEFT, n, why="product")
     if x.stores[n] or x.store_groups[n]:
         raise Found(Rule.LEFT, n, why="bulk store")
-
-
-__all__ = ["Event", "Kernel", "Maker", "ended"]

@@ -2,21 +2,23 @@
 
 In: a kernel.  Out: its units, memory atoms, mbarriers, and the places of their bits.
 
-A unit is one warpgroup of a role. What it knows is kept for two of its warps, since the others do what the second does: warp 0,
-which holds the elected thread, and warp 1. So a thing that each of the four warps does has three bits: what warp 0 did, what
+A unit is one warpgroup of a role. What it knows is kept for two of its warps: warp 0, which holds the elected thread, and warp
+1, since the others do what that one does. So a thing that each of the four warps does has three bits: what warp 0 did, what
 warp 1 did, and what its fellows did. From warp 2 the same looks mirrored: the last two change places. A unit that is one thread
 has one bit a thing.
 
 An atom is a piece of shared memory that steps only ever touch as a whole.
 
-Bits are grouped by ring and, within a ring, by stage, each stage alike, so that going round a ring is a rotation of bits. A ring
-whose memory another one shares isn't rotated.
+Bits are grouped by ring and, within a ring, by stage, each stage alike, so that going round a ring is a rotation of bits. A
+ring whose memory another one shares isn't rotated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
 
 from ..roles import model as m
 from ..roles.model import Barrier, Buffer, Kernel, Role, Step
@@ -68,13 +70,14 @@ class Spin:
 
 @dataclass(eq=False)
 class Layout:
-    """`tiles`: (buffer, part, stage) -> atoms by panel. `barriers`: name -> number of the mbarrier of part 0, stage 0.
-    `accesses`: (atom, unit, kind) -> bits; a fill's unit is -1. `passes`: (mbarrier, unit) -> bits of having passed a wait."""
+    """`tiles`: (buffer, part, stage) -> by panel, its atoms; one entry where no step touches panels by themselves. `barriers`:
+    name -> number of the mbarrier of part 0, stage 0. `accesses`: (atom, unit, kind) -> bits; a fill's unit is -1. `passes`:
+    (mbarrier, unit) -> bits of having passed a wait."""
 
     kernel: Kernel
     units: tuple[Unit, ...]
     rings: dict[str, int]
-    tiles: dict[tuple[str, int, int], tuple[int, ...]] = field(default_factory=dict)
+    tiles: dict[tuple[str, int, int], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     atoms: int = 0
     atom_places: list[tuple[str, int]] = field(default_factory=list)  # ring and stage
     barriers: dict[str, int] = field(default_factory=dict)
@@ -89,10 +92,8 @@ class Layout:
     fellows: dict[int, tuple[int, int]] = field(default_factory=dict)  # unit -> bits of warp 1, of its fellows (one further up)
     touches: list[int] = field(default_factory=list)  # by atom: the bits of all that is done to it
     writes: list[int] = field(default_factory=list)  # by atom: those of writes
-    clears: list[int] = field(default_factory=list)  # by atom: those of clears
     waits: list[int] = field(default_factory=list)  # by mbarrier: all bits of having passed
     waiters: list[int] = field(default_factory=list)  # by mbarrier: those of them that come to pass
-    passed: list[int] = field(default_factory=list)  # by mbarrier: `waiters` who need not pass before the first phase is over
     bystanders: list[tuple[int, ...]] = field(default_factory=list)  # by mbarrier: holders that never wait for it
     generics: list[tuple[int, ...]] = field(default_factory=list)  # by unit and holder: its own generic writes
 
@@ -122,26 +123,22 @@ def layout(kernel: Kernel) -> Layout:
     return out
 
 
-# What is touched: (buffer, kind, first panel, panels).
-Use = tuple[str, str, int, int]
+Use = tuple[str, str]  # buffer, kind
 
 
 def uses(u: Unit) -> Iterator[Use]:
-    kernel_panels = -1  # all of them
+    """What a unit does to buffers."""
     for s in m.walk(u.role.steps):
-        if isinstance(s, m.Tma):
-            yield s.buffer, FILL, s.panel, kernel_panels
-        elif isinstance(s, m.TmaStore):
-            yield s.buffer, STORE, s.panel, kernel_panels
-        elif isinstance(s, m.Wgmma):
-            for o in (s.a, s.b):
-                if isinstance(o, m.SmemOperand):
-                    yield o.buffer, PRODUCT, 0, kernel_panels
-        elif type(s) in _KINDS:
-            yield s.buffer, _KINDS[type(s)], 0, kernel_panels  # type: ignore[attr-defined]
+        if isinstance(s, m.Wgmma):
+            yield from ((o.buffer, PRODUCT) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
+        elif isinstance(s, TOUCHING):
+            yield s.buffer, _KINDS[type(s)]
 
 
+TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.CopyOut
 _KINDS: dict[type[Step], str] = {
+    m.Tma: FILL,
+    m.TmaStore: STORE,
     m.StoreShared: WRITE,
     m.ClearRows: CLEAR,
     m.PutItem: PUT,
@@ -150,47 +147,46 @@ _KINDS: dict[type[Step], str] = {
 }
 
 
-def panels_of(kernel: Kernel, s: Step) -> range:
-    """The panels that a step touches in its tile."""
-    b: Buffer = kernel.buffer(s.buffer)  # type: ignore[attr-defined]
-    if not isinstance(s, m.Tma | m.TmaStore):
-        return range(b.panels)
-    count = 1
-    for n in kernel.map(s.map).box:
-        count *= n
-    return range(s.panel, s.panel + count // (b.rows * b.panel_cols))
+def panels_of(kernel: Kernel, s: m.Tma | m.TmaStore) -> range:
+    """The panels that a copy touches in its tile."""
+    b = kernel.buffer(s.buffer)
+    return range(s.panel, s.panel + prod(kernel.map(s.map).box) // (b.rows * b.panel_cols))
 
 
 def _cut(out: Layout) -> None:
     """Atoms: stretches of memory between the ends of tiles and panels, those that go together taken as one."""
     kernel = out.kernel
-    split = {s.buffer for r in kernel.roles for s in m.walk(r.steps) if isinstance(s, m.Tma | m.TmaStore) and
-             len(panels_of(kernel, s)) < kernel.buffer(s.buffer).panels}  # fmt: skip
-    pieces = []  # low, high, (buffer, part, stage, panel)
-    for b in kernel.buffers:
-        for stage in range(b.stages):
-            for part in range(b.parts):
-                start = b.offset + (stage * b.parts + part) * b.stride
-                panels = range(b.panels) if b.name in split else (0,)
-                size = b.panel_bytes if b.name in split else b.tile_bytes
-                pieces += [(start + p * size, start + (p + 1) * size, (b.name, part, stage, p)) for p in panels]
+    copies = [s for r in kernel.roles for s in m.walk(r.steps) if isinstance(s, m.Tma | m.TmaStore)]
+    split = {s.buffer for s in copies if len(panels_of(kernel, s)) < kernel.buffer(s.buffer).panels}
+    pieces = [p for b in kernel.buffers for p in _pieces(b, b.name in split)]
     edges = sorted({e for low, high, _ in pieces for e in (low, high)})
-    atoms: dict[frozenset, int] = {}
-    where: dict[tuple, list[int]] = {}
-    for low, high in zip(edges, edges[1:], strict=False):
+    atoms: dict[frozenset[Piece], int] = {}
+    where: dict[Piece, list[int]] = {}
+    for low, high in pairwise(edges):
         cover = frozenset(p for a, b, p in pieces if a <= low and high <= b)
         if cover and cover not in atoms:
             atoms[cover] = len(atoms)
             for p in cover:
                 where.setdefault(p, []).append(atoms[cover])
     out.atoms = len(atoms)
-    for b in kernel.buffers:
-        for stage in range(b.stages):
-            for part in range(b.parts):
-                found = [tuple(where[b.name, part, stage, p]) for p in (range(b.panels) if b.name in split else (0,))]
-                out.tiles[b.name, part, stage] = tuple(found)  # type: ignore[assignment]
-    places = {a: {(kernel.buffer(p[0]).ring, p[2]) for p in cover} for cover, a in atoms.items()}
-    out.atom_places = [min(places[a]) if len(places[a]) == 1 else ("", 0) for a in range(out.atoms)]
+    for piece in (p for _, _, p in pieces):
+        tile = piece[:3]
+        out.tiles[tile] = (*out.tiles.get(tile, ()), tuple(where[piece]))
+    places = [{(kernel.buffer(p[0]).ring, p[2]) for p in cover} for cover in atoms]
+    out.atom_places = [min(found) if len(found) == 1 else ("", 0) for found in places]
+
+
+Piece = tuple[str, int, int, int]  # buffer, part, stage, panel
+
+
+def _pieces(b: Buffer, split: bool) -> Iterator[tuple[int, int, Piece]]:
+    """Where the tiles of a buffer lie, or their panels: from, to."""
+    size = b.panel_bytes if split else b.tile_bytes
+    for stage in range(b.stages):
+        for part in range(b.parts):
+            start = b.offset + (stage * b.parts + part) * b.stride
+            for p in range(b.panels) if split else (0,):
+                yield start + p * size, start + (p + 1) * size, (b.name, part, stage, p)
 
 
 def _number(out: Layout) -> None:
@@ -204,7 +200,7 @@ def _bits(out: Layout, uses: dict[int, set[Use]]) -> None:
     kernel = out.kernel
     fixed = [a for a in range(out.atoms) if out.atom_places[a][0] == ""]
     spins = []
-    shared = {kernel.buffer(key[0]).ring for key, panels in out.tiles.items() for atoms in panels for a in atoms if a in fixed}  # type: ignore[attr-defined]
+    shared = {kernel.buffer(tile[0]).ring for tile, panels in out.tiles.items() if any(a in fixed for p in panels for a in p)}
     for r in kernel.rings:
         base = out.width
         widths = set()
@@ -227,13 +223,11 @@ def _bits(out: Layout, uses: dict[int, set[Use]]) -> None:
 
 
 def _masks(out: Layout) -> None:
-    out.touches, out.writes, out.clears = [0] * out.atoms, [0] * out.atoms, [0] * out.atoms
+    out.touches, out.writes = [0] * out.atoms, [0] * out.atoms
     out.waits, out.waiters = [0] * len(out.mbarriers), [0] * len(out.mbarriers)
     out.generics = [(0,) * len(u.holders) for u in out.units]
     for (atom, unit, kind), bits in out.accesses.items():
         out.touches[atom] |= bits.all
-        if kind == CLEAR:
-            out.clears[atom] |= bits.all
         if kind == FILL or kind in GENERIC:
             out.writes[atom] |= bits.all
         if kind in GENERIC:
@@ -241,8 +235,6 @@ def _masks(out: Layout) -> None:
     for (k, unit), bits in out.passes.items():
         out.waits[k] |= bits.all
         out.waiters[k] |= bits.all if _by_warps(out.units[unit], out.mbarriers[k][0].name) else bits.own[0]
-    flipped = {s.barrier for u in out.units for s in m.walk(u.role.steps) if isinstance(s, m.Wait) and s.flip}
-    out.passed = [0 if b.name in flipped else w for (b, _, _), w in zip(out.mbarriers, out.waiters, strict=True)]
     out.bystanders = [_bystanders(out, k) for k in range(len(out.mbarriers))]
 
 
@@ -272,13 +264,13 @@ def _three(out: Layout, u: Unit) -> Bits:
 
 
 def _atom_bits(out: Layout, atom: int, uses: dict[int, set[Use]]) -> None:
-    buffers = sorted({key[0] for key, panels in out.tiles.items() for atoms in panels if atom in atoms})  # type: ignore[operator]
-    if any(u[0] in buffers and u[1] == FILL for found in uses.values() for u in found):
+    buffers = {tile[0] for tile, panels in out.tiles.items() if any(atom in p for p in panels)}
+    if any(buffer in buffers and kind == FILL for found in uses.values() for buffer, kind in found):
         bit = out.bit()
         out.accesses[atom, -1, FILL] = Bits((bit,), bit)
     for u in out.units:
         for kind in (*GENERIC, READ, PRODUCT, STORE):
-            if any(x[0] in buffers and x[1] == kind for x in uses[u.number]):
+            if any(buffer in buffers and k == kind for buffer, k in uses[u.number]):
                 if kind in BY_ONE:
                     bit = out.bit()
                     bits = Bits((bit,) * len(u.holders), bit)

@@ -8,8 +8,9 @@ Longer loops repeat what shorter ones do, which the closure makes sure of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from itertools import product
 from math import gcd
 from random import Random
@@ -19,19 +20,20 @@ import numpy as np
 
 from ..program.poly import Atom, Poly
 from ..roles import model as m
-from ..roles.model import Kernel, Role, Step
+from ..roles.model import Kernel, Step
 from .control import conditions, decisive, integers, items_of, polys_in, steering
 
 TRIES = 400_000  # combinations of dims and indices that are looked at
 TILE = 8  # constants below this are no tile sizes
-LOOKAHEAD = 64  # how far above 0 a value is told apart that a loop variable is taken off
+LOOKAHEAD = 64  # rounds of a loop in which a value is told apart that depends on its variable
+FEWER = 16  # of each, if it depends on those of several loops
 BEYOND = 3  # tiles past the cap that dims go, so that other runs of tiles may stand beside a loop at its cap
 FOLLOWS, BEGUN, ORDINAL = "item.follows", "item.begun", "item.ordinal"
 
 
 @dataclass(frozen=True, eq=False)
 class Letter:
-    """`bound`: dims and grid indices."""
+    """An item: its free dims, and the grid's indices, tiled ones by their first element."""
 
     dims: Mapping[str, int]
     indices: Mapping[str, int]
@@ -73,12 +75,13 @@ class _Space:
         self.kernel = kernel
         self.axes = {f"{a.index}.lo" if a.tile > 1 else a.index: a for a in kernel.grid.axes}
         self.items = [(r, items) for r in kernel.roles if (items := items_of(r)) is not None]
-        self.polys = [p for _, items in self.items for s in m.walk(items.body) for p in (*steering(s), *_lets(s))]
+        steps = [s for _, items in self.items for s in m.walk(items.body)]
+        self.polys = [p for s in steps for p in ((*steering(s), s.value) if isinstance(s, m.Let) else steering(s))]
         needed = self._needed()
         self.indices = [name for name in self.axes if name in needed]
         blocks = {s for name in self.indices for s in self.axes[name].blocks.symbols()}
-        self.dims = sorted((needed | blocks) & _free(kernel))
-        self.others = sorted(_free(kernel) - set(self.dims))
+        self.dims = sorted((needed | blocks) & free_dims(kernel))
+        self.others = sorted(free_dims(kernel) - set(self.dims))
 
     def _needed(self) -> set[str]:
         """Symbols on which decisive integers depend, through `Let`s too."""
@@ -136,18 +139,15 @@ class _Space:
         for role, items in self.items:
             for wg in range(role.count):
                 at = {**bound, **nexts, "wg": wg, FOLLOWS: 1, BEGUN: 0, ORDINAL: 0}
-                for column, loop in _columns(items.body, at, frozenset(), self._rows):
+                for column, loop in _Columns(self.kernel).of(items.body, at):
                     if isinstance(column, np.ndarray):
                         columns.append(column)
                     if loop is not None:
                         trips = np.maximum(trips, loop)
         return columns, trips
 
-    def _rows(self, s: m.ClearRows) -> int:
-        return self.kernel.buffer(s.buffer).rows
-
     def size(self, bound: Mapping[str, Any]) -> np.ndarray:
-        return sum((bound[name] for name in (*self.dims, *self.indices)), bound[""])
+        return reduce(np.add, (bound[name] for name in (*self.dims, *self.indices)), bound[""])
 
     def letter(self, bound: Mapping[str, Any], k: int, trips: int) -> Letter:
         def at(name: str) -> int:
@@ -158,42 +158,131 @@ class _Space:
         return Letter(dims, {name: at(name) for name in self.axes}, trips)
 
 
-def _columns(steps: tuple[Step, ...], at: dict[str, Any], inside: frozenset[str], rows: Any) -> Iterator[tuple[Any, Any]]:
-    """Each decisive value of the steps, and for a loop how often it runs. Loop variables (`inside`) stand at their first value."""
-    for s in steps:
-        within = inside
-        if isinstance(s, m.Let):
-            at[s.name] = integers(s.value)(at)
-        elif isinstance(s, m.Loop):
-            start, stop = integers(s.start)(at), integers(s.stop)(at)
-            runs = np.maximum(stop - start, 0) // s.step + (np.maximum(stop - start, 0) % s.step > 0)
-            yield start, None
-            yield runs, runs
-            at[s.var], within = start, inside | {s.var}
-        elif isinstance(s, m.ClearRows):
-            start, stop = integers(s.start)(at), integers(s.stop)(at)
-            yield np.maximum(start, 0) < np.minimum(stop, rows(s)), None
-        elif isinstance(s, m.If | m.Wgmma):
-            for c in conditions(s):
-                for p in polys_in(c):
-                    v = integers(p)(at)
-                    yield np.clip(v, -1, LOOKAHEAD if p.symbols() & inside else 0), None
+@dataclass(eq=False)
+class _Columns:
+    """Decisive values of a role's steps. `loops`: the variables that stand at their first value, with their steps; `lets`: what
+    is bound in a loop and depends on those."""
+
+    kernel: Kernel
+    loops: dict[str, int] = field(default_factory=dict)
+    lets: dict[str, Poly] = field(default_factory=dict)
+
+    def of(self, steps: tuple[Step, ...], at: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+        """Each value of the steps, and for a loop how often it runs."""
+        for s in steps:
+            if isinstance(s, m.Let):
+                self._bind(s, at)
+            elif isinstance(s, m.Loop):
+                yield from self._loop(s, at)
+                continue
+            elif isinstance(s, m.ClearRows):
+                start, stop, rows = s.start, s.stop, self.kernel.buffer(s.buffer).rows
+                there = lambda at: np.maximum(integers(start)(at), 0) < np.minimum(integers(stop)(at), rows)  # noqa: E731, B023
+                yield from ((v, None) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
+            elif isinstance(s, m.If | m.Wgmma):
+                yield from ((v, None) for c in conditions(s) for p in polys_in(c) for v in self._compared(p, at))
+            else:
+                yield from ((v, None) for p in decisive(s) if p.constant is None for v in self._value(p, at))
+            for block in s.blocks():
+                yield from self.of(block, at)
+
+    def _bind(self, s: m.Let, at: dict[str, Any]) -> None:
+        at[s.name] = integers(s.value)(at)
+        value = s.value.substitute(self.lets)
+        self.lets.pop(s.name, None)
+        if value.symbols() & self.loops.keys():
+            self.lets[s.name] = value
+
+    def _loop(self, s: m.Loop, at: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+        start, stop = integers(s.start)(at), integers(s.stop)(at)
+        runs = np.maximum(stop - start, 0) // s.step + (np.maximum(stop - start, 0) % s.step > 0)
+        yield from ((v, None) for v in self._value(s.start, at))
+        yield runs, runs
+        if (s.start.symbols() | s.stop.symbols()) & (self.loops.keys() | self.lets.keys()):
+            yield from ((v, None) for v in self._value(s.stop, at))
+        at[s.var] = start
+        lets, self.loops[s.var] = dict(self.lets), s.step
+        yield from self.of(s.body, at)
+        del self.loops[s.var]
+        self.lets = lets
+
+    def _value(self, p: Poly, at: dict[str, Any]) -> Iterator[Any]:
+        """An integer in all rounds: in the first one, where that says what it is in the others."""
+        p = p.substitute(self.lets)
+        if slopes(p, p.symbols() & self.loops.keys()) is not None:
+            yield integers(p)(at)
         else:
-            for p in decisive(s):
-                if p.constant is None:
-                    yield integers(p)(at), None
+            yield from self._rounds(p.symbols(), integers(p), at)
+
+    def _compared(self, p: Poly, at: dict[str, Any]) -> Iterator[Any]:
+        """Whether an integer is at least 0, in all rounds."""
+        p = p.substitute(self.lets) if p.symbols() & self.lets.keys() else p
+        found = slopes(p, p.symbols() & self.loops.keys())
+        if found is None:
+            yield from self._rounds(p.symbols(), lambda at: np.clip(integers(p)(at), -1, 0), at)
+            return
+        far = LOOKAHEAD * sum(map(abs, found))
+        yield np.clip(integers(p)(at), -far if any(a > 0 for a in found) else -1, far if any(a < 0 for a in found) else 0)
+
+    def _rounds(self, symbols: frozenset[str], value: Callable[[dict[str, Any]], Any], at: dict[str, Any]) -> Iterator[Any]:
+        """A value round by round."""
+        inner = [x for x in self.loops if x in symbols or any(n in symbols and x in p.symbols() for n, p in self.lets.items())]
+        if not inner:
+            yield value(at)
+            return
+        many = LOOKAHEAD if len(inner) == 1 else FEWER
+        for rounds in product(range(many), repeat=len(inner)):
+            now = at | {x: at[x] + n * self.loops[x] for x, n in zip(inner, rounds, strict=True)}
+            yield value(now | {name: integers(p)(now) for name, p in self.lets.items()})
+
+
+def slopes(p: Poly, variables: Iterable[str]) -> list[int] | None:
+    """By how much an integer grows with each of the variables; None if that isn't always the same."""
+    found = [c.constant if (c := p.coefficient(x)) is not None else None for x in variables]
+    known = [c for c in found if c is not None]
+    return known if len(known) == len(found) else None
+
+
+def reach(kernel: Kernel) -> int:
+    """From which round of a loop on constants in its conditions make no difference to what rounds do."""
+    out = 0
+    for role in kernel.roles:
+        if (items := items_of(role)) is not None:
+            out = max([out, *_reaches(items.body, {}, {})])
+    return out
+
+
+def _reaches(steps: tuple[Step, ...], loops: dict[str, int], lets: dict[str, Poly]) -> Iterator[int]:
+    for s in steps:
+        if isinstance(s, m.Let):
+            lets = {**lets, s.name: s.value.substitute(lets)}
+        polys = steering(s) if loops and not isinstance(s, m.Loop) else ()
+        for p in (p.substitute({k: v for k, v in lets.items() if v.symbols() & loops.keys()}) for p in polys):
+            if variables := p.symbols() & loops.keys():
+                slope = min([abs(a) for a in slopes(p, variables) or [1] if a] or [1])
+                yield -(-_offset(p) // slope) + max(loops[x] for x in variables)
+        inner = {**loops, s.var: _offset(s.start)} if isinstance(s, m.Loop) else loops
         for block in s.blocks():
-            yield from _columns(block, at, within, rows)
+            yield from _reaches(block, inner, lets)
 
 
-def _lets(s: Step) -> tuple[Poly, ...]:
-    return (s.value,) if isinstance(s, m.Let) else ()
+def _offset(p: Poly) -> int:
+    """How far constants move an integer."""
+    out = 0
+    for monomial, c in p.terms:
+        if not monomial:
+            out += abs(c)
+        for a in (f for f in monomial if isinstance(f, Atom)):
+            parts = [_offset(x) for x in a.args]
+            out += abs(c) * (-(-parts[0] // max(parts[1], 1)) if a.op == "floordiv" else 0 if a.op == "mod" else max(parts))
+    return out
 
 
-def _free(kernel: Kernel) -> set[str]:
+def free_dims(kernel: Kernel) -> set[str]:
     """The dims that a call gives."""
     shapes = {x for t in kernel.tensors for p in t.shape for x in p.symbols()}
-    return shapes | {p.name for p in kernel.params if p.kind == "dim"} | {x for a in kernel.grid.axes for x in a.blocks.symbols()}
+    blocks = {x for a in kernel.grid.axes for x in a.blocks.symbols()}
+    return shapes | blocks | {p.name for p in kernel.params if p.kind == "dim"}
 
 
 def _constants(p: Poly) -> Iterator[int]:

@@ -1,12 +1,13 @@
 """The protocol as a machine: memory, barriers, registers in flight, and who knows of what. No values.
 
-It runs one canonical execution; a conflict is an access that another one should know of and doesn't, whatever the order in which
-things really happen. What has not happened, or no longer matters, everybody knows of. What a warp knows is a set of bits (`layout`): known to be complete, and `width` bits further up, for
-generic writes, known to be behind a proxy fence as well. Arrivals leave their sets in a barrier's phase, waits take them up.
+It runs one canonical execution; a conflict is an access that another one should know of and doesn't, whatever the order in
+which things really happen. What has not happened, or no longer matters, everybody knows of. What a warp knows is a set of bits
+(`layout`): known to be complete, and `width` bits further up, for generic writes, known to be behind a proxy fence as well.
+Arrivals leave their sets in a barrier's phase, waits take them up.
 
-That one execution stands for all of them because the phases are unambiguous, which is checked on the way: who arrives knows that
-the phase before is over; who waits knows that of the phase before the one it waits for; and no phase ends before some arrival in
-it knows that those who waited for the phase before have passed.
+That one execution stands for all of them because the phases are unambiguous, which is checked on the way: who arrives knows
+that the phase before is over; who waits knows that of the phase before the one it waits for; and no phase ends before some
+arrival in it knows that those who waited for the phase before have passed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..targets.registers import WARPGROUP
 from .layout import CLEAR, WRITE, Bits, Layout, Unit
 
 
@@ -27,8 +29,6 @@ class Rule:
     DEADLOCK = "deadlock"
     STAYS = "a role that doesn't leave"
     PHASE = "ambiguous phase"
-    ARRIVALS = "arrivals of a phase"
-    BYTES = "bytes of a phase"
     BAR = "generations of a named barrier"
     FLIGHT = "registers in flight"
     LEFT = "left in flight"
@@ -43,7 +43,7 @@ class Found(Exception):
 
     late: Unit | None = None  # who has to fall behind for the fault to show, if not all do
 
-    def __init__(self, rule: str, unit: int, *, bits: int = 0, atom: int = -1, mbarrier: int = -1, why: str = "", name: str = ""):
+    def __init__(self, rule: str, unit: int, *, bits=0, atom=-1, mbarrier=-1, why="", name=""):
         super().__init__(rule)
         self.rule, self.unit, self.bits = rule, unit, bits
         self.atom, self.mbarrier, self.why, self.name = atom, mbarrier, why, name
@@ -64,7 +64,6 @@ class Product(NamedTuple):
     acc: int
     operand: int
     own: tuple[int, ...]
-    name: str = ""
 
 
 @dataclass(eq=False)
@@ -74,14 +73,12 @@ class Machine:
     phase: list[int]
     pending: list[int]
     bytes: list[int]
-    passed: list[int]  # who has passed a wait on the phase before
     position: list[int]  # unit * rings + ring
     tags: list[Tag | None]
     clears: list[int]  # those of the content
     cleared: list[int]  # which rows are cleared, as the number of a choice; -1: none
     covered: list[int]  # reads that knew of such a clear
     arrived: list[int]  # threads at a named barrier
-    threads: list[int]
     waiting: list[tuple[int, ...]]
     barred: list[bool]
     open: list[tuple[Product, ...]]
@@ -101,10 +98,10 @@ class Machine:
 
     def copy(self) -> Machine:
         return Machine(
-            self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.passed[:], self.position[:],
-            self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.arrived[:], self.threads[:],
-            self.waiting[:], self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:],
-            self.touched[:], self.defined[:], self.item[:], self.made, self.events,
+            self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.position[:],
+            self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.arrived[:], self.waiting[:],
+            self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:], self.touched[:],
+            self.defined[:], self.item[:], self.made, self.events,
         )  # fmt: skip
 
     # Knowledge.
@@ -209,7 +206,8 @@ class Machine:
     def arrive(self, u: Unit, mbarrier: int, lap: int, count: int, nbytes: int, by_thread: bool) -> None:
         self._same_phase(u, mbarrier, lap, u.holders[:1] if by_thread else u.holders, "an arrival on")
         if count > self.pending[mbarrier]:
-            raise Found(Rule.ARRIVALS, u.number, mbarrier=mbarrier)
+            takes = self.layout.mbarriers[mbarrier][0].count
+            raise Found(Rule.PHASE, u.number, mbarrier=mbarrier, why=f"an arrival too many: its phases take {takes}")
         self.pending[mbarrier] -= count
         self.bytes[mbarrier] += nbytes
         self.known[self.gathered + mbarrier] |= self.told(u, by_thread)
@@ -220,15 +218,15 @@ class Machine:
         if phase != lap:
             raise Found(Rule.PHASE, u.number, mbarrier=mbarrier, why=f"{what} phase {lap} meets phase {phase}")
         if any(not self.known[h] & self.layout.over[mbarrier][0] for h in holders):
-            raise Found(Rule.PHASE, u.number, bits=self.layout.over[mbarrier][0], mbarrier=mbarrier,
-                        why=f"{what} phase {lap} may come before phase {lap - 1} is over")  # fmt: skip
+            why = f"{what} phase {lap} may come before phase {lap - 1} is over"
+            raise Found(Rule.PHASE, u.number, bits=self.layout.over[mbarrier][0], mbarrier=mbarrier, why=why)
 
     def copied(self, u: Unit, mbarrier: int, lap: int, nbytes: int) -> None:
         """A bulk copy's bytes, which count for the phase that goes on when they arrive."""
         self._same_phase(u, mbarrier, lap, u.holders[:1], "a copy that signals")
         self.bytes[mbarrier] -= nbytes
         if self.pending[mbarrier] == 0 and self.bytes[mbarrier] < 0:
-            raise Found(Rule.BYTES, u.number, mbarrier=mbarrier)
+            raise Found(Rule.PHASE, u.number, mbarrier=mbarrier, why="a copy brings more bytes than its phase expects")
         self._turn(u, mbarrier)
 
     def _turn(self, u: Unit, k: int) -> None:
@@ -236,19 +234,19 @@ class Machine:
             return
         layout = self.layout
         gathered, last = self.gathered + k, self.last + k
-        if missing := self.passed[k] & ~self.known[gathered]:
-            raise Found(Rule.PHASE, u.number, bits=missing, mbarrier=k,
-                        why=f"phase {self.phase[k]} may be over before all have seen the end of phase {self.phase[k] - 1}")  # fmt: skip
+        if missing := layout.waiters[k] & ~self.known[gathered]:
+            why = f"phase {self.phase[k]} may be over before all have seen the end of phase {self.phase[k] - 1}"
+            raise Found(Rule.PHASE, u.number, bits=missing, mbarrier=k, why=why)
         over, before = layout.over[k]
-        keep = ~(over | before | layout.waits[k])
-        self.known = [x & keep | (x & over) << 1 for x in self.known]
+        keep, waits = ~(over | before), layout.waits[k]
+        self.known = [x & keep | (x & over) << 1 | waits if x else 0 for x in self.known]
         for h in layout.bystanders[k]:
             self.known[h] &= ~before
         self.known[last] = self.known[gathered] | over
         self.known[gathered] = 0
         self.happens(over)
         self.phase[k] += 1
-        self.pending[k], self.passed[k] = layout.mbarriers[k][0].count, 0
+        self.pending[k] = layout.mbarriers[k][0].count
 
     def passes(self, u: Unit, k: int, phase: int, holders: tuple[int, ...]) -> bool:
         """Whether a wait for the end of a phase passes."""
@@ -257,28 +255,26 @@ class Machine:
             raise Found(Rule.PHASE, u.number, mbarrier=k, why=f"a wait for the end of phase {phase} meets phase {now}")
         need = over if now == phase else before
         if any(not self.known[h] & need for h in holders):
-            raise Found(Rule.PHASE, u.number, mbarrier=k, bits=need,
-                        why=f"a wait for the end of phase {phase} may come while phase {phase - 1} goes on")  # fmt: skip
+            why = f"a wait for the end of phase {phase} may come while phase {phase - 1} goes on"
+            raise Found(Rule.PHASE, u.number, mbarrier=k, bits=need, why=why)
         if now == phase:
             return False
         passed, told = self.layout.passes[k, u.number], self.known[self.last + k]
-        for n, h in enumerate(holders):
-            self.known[h] |= told | passed.own[n]
         bits = passed.own[0] if len(holders) < len(u.holders) else passed.all
-        self.passed[k] |= bits
+        self.forget(bits)
+        for n, h in enumerate(holders):
+            self.known[h] |= told & ~bits | passed.own[n]
         self.happens(bits)
         return True
 
     # Named barriers.
     def meet(self, u: Unit, j: int, threads: int, waits: bool) -> None:
+        """Arrive at barrier `j`, of which all steps name so many threads."""
         bit = self.layout.bars[j]
         n = list(self.layout.bars).index(j)
         if any(not self.known[h] & bit for h in u.holders):
             raise Found(Rule.BAR, u.number, bits=bit, name=str(j), why="may arrive before the generation before is over")
-        if self.arrived[n] and self.threads[n] != threads:
-            raise Found(Rule.BAR, u.number, name=str(j), why=f"a generation of {self.threads[n]} threads is joined with {threads}")
-        self.threads[n] = threads
-        self.arrived[n] += 128
+        self.arrived[n] += WARPGROUP
         place = self.bars + n
         self.known[place] |= self.told(u, False)
         if waits:
@@ -296,7 +292,7 @@ class Machine:
             for h in self.layout.units[number].holders:
                 self.known[h] |= self.known[place] | bit
         self.happens(bit)
-        self.known[place], self.arrived[n], self.threads[n], self.waiting[n] = 0, 0, 0, ()
+        self.known[place], self.arrived[n], self.waiting[n] = 0, 0, ()
 
     # Products and bulk stores.
     def wait_group(self, u: Unit, pending: int) -> None:
@@ -321,7 +317,7 @@ class Machine:
         self.store_groups[n] = groups[len(done) :]
         busy = 0
         for g in (*self.store_groups[n], self.stores[n]):
-            for bit in g if isinstance(g, tuple) else (g,):
+            for bit in g:
                 busy |= bit
         for g in done:
             for bit in g:
@@ -343,10 +339,9 @@ def start(layout: Layout, files: list[int]) -> Machine:
     barriers, units, bars = len(layout.mbarriers), len(layout.units), len(layout.bars)
     return Machine(
         layout=layout, known=[everything] * layout.holders + [0] * (2 * barriers + bars), phase=[0] * barriers,
-        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, passed=list(layout.passed),
-        position=[0] * (units * max(len(layout.rings), 1)), 
-        tags=[None] * layout.atoms, clears=[0] * layout.atoms, cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, arrived=[0] * bars,
-        threads=[0] * bars, waiting=[()] * bars, barred=[False] * units, open=[()] * units,
-        groups=[()] * units, stores=[()] * units, store_groups=[()] * units, touched=list(files), defined=[0] * units,
-        item=[-1] * units,
+        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers,
+        position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
+        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
+        barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
+        touched=list(files), defined=[0] * units, item=[-1] * units,
     )  # fmt: skip

@@ -1,17 +1,16 @@
-"""States that differ only in how often rings have gone round are one: positions are counted from the slowest user of a ring, and
-its stages are turned so that this one stands at the first.
+"""States that differ only in how often rings have gone round are one: positions are counted from the slowest user of a ring,
+and its stages are turned so that this one stands at the first.
 
 In: a machine.  Out: what tells its state from others, hashable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import lru_cache
 
 from ..roles import model as m
-from .layout import BY_ONE, FILL, GENERIC, PRODUCT, READ, STORE, Layout, uses
-from .machine import Machine, Product
+from .layout import BY_ONE, FILL, GENERIC, PRODUCT, READ, STORE, Layout, Unit, uses
+from .machine import Machine
 
 ASYNCHRONOUS = (FILL, PRODUCT, STORE)
 ONE_HOLDER = (FILL, *BY_ONE)
@@ -36,8 +35,8 @@ class Normal:
         self.takers = [self._takers(k) for k in range(len(layout.mbarriers))]
         self.folded = list(layout.fellows.values())
         self.atoms_of: dict[str, set[int]] = {}
-        for key, panels in layout.tiles.items():
-            self.atoms_of.setdefault(key[0], set()).update(a for p in panels for a in p)
+        for (buffer, _, _), panels in layout.tiles.items():
+            self.atoms_of.setdefault(buffer, set()).update(a for p in panels for a in p)
         self.lags = [0] * self.rings
         for s in (s for u in layout.units for s in m.walk(u.role.steps)):
             for slot in _slots(s):
@@ -87,12 +86,31 @@ class Normal:
             out.append(by_place[there][by_place[ring, stage].index(a)])
         return out
 
-    def key(self, x: Machine, ended: list[bool]) -> tuple[Hashable, tuple[int, ...]]:
+    def key(self, x: Machine, ended: list[bool]) -> tuple[tuple, tuple[int, ...]]:
         """The state of the protocol, and apart from it what is known: of two states alike, the one that knows more can do all
         that the other can."""
         bases = self.bases(x, ended)
         steps, barriers, atoms = self.turned(self._turns(bases))
         dead = [t is None or t.position < bases[t.ring] - self.lags[t.ring] for t in x.tags]
+        known = self._known(x, bases, dead)
+        bits = [known[i] for i in self._order(barriers)]
+        bits += [0 if dead[a] else x.covered[a] for a in atoms]
+        know = len(bits)
+        bits += [0 if dead[a] else x.clears[a] for a in atoms]
+        for off, high, down, low, up in steps:
+            bits = [v & off | (v & high) >> down | (v & low) << up for v in bits]
+        positions = [x.position[u * self.rings + r] - bases[r] for r, users in enumerate(self.users) for u in users]
+        phases = [x.phase[b] * self.stages[self.ring_of[b]] + self.stage_of[b] - bases[self.ring_of[b]] for b in barriers]
+        skeleton = (
+            tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
+            tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
+            tuple([-1 if dead[a] else x.cleared[a] for a in atoms]), tuple(x.arrived), tuple(x.waiting), tuple(x.barred),
+            *self._flying(x, steps),
+        )  # fmt: skip
+        return skeleton, (*bits[:know], *x.defined, *[~t for t in x.touched])
+
+    def _known(self, x: Machine, bases: list[int], dead: list[bool]) -> list[int]:
+        """What is known, as far as it matters."""
         settled = self._settled(x, dead)
         known = [v | settled if v else 0 for v in x.known]
         self._forget_old(x, bases, known)
@@ -101,35 +119,30 @@ class Normal:
             for h in holders:
                 seen &= known[h]
             known[x.last + k] = known[x.last + k] & use | seen
-        spent = self._spent(x)
-        bits = [0 if i in spent else known[i] for i in self._order(barriers)]
-        bits += [0 if dead[a] else x.covered[a] for a in atoms]
-        know = len(bits)
-        bits += [0 if dead[a] else x.clears[a] for a in atoms] + [x.passed[b] for b in barriers]
-        for off, high, down, low, up in steps:
-            bits = [v & off | (v & high) >> down | (v & low) << up for v in bits]
-        positions = []
-        for ring, users in enumerate(self.users):
-            positions += [x.position[u * self.rings + ring] - bases[ring] for u in users]
-        phases = [x.phase[b] * self.stages[self.ring_of[b]] + self.stage_of[b] - bases[self.ring_of[b]] for b in barriers]
-        least = min([i for i, e in zip(x.item, ended, strict=True) if not e], default=0)
-        tags = []
-        for a in atoms:
-            t = x.tags[a]
-            tags.append(None if dead[a] or t is None else (t.buffer, t.position - bases[t.ring], t.item - least if t.item >= 0 else -1))
-        units = range(len(x.open))
-        flying = [[[self._product(p, steps) for p in g] for g in (*x.groups[u], (), x.open[u])] for u in units]
-        stores = [[[_spin(b, steps) for b in g] for g in (*x.store_groups[u], (), x.stores[u])] for u in units]
-        skeleton = (
-            tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
-            tuple([x.bytes[b] for b in barriers]), tuple(tags), tuple([-1 if dead[a] else x.cleared[a] for a in atoms]),
-            tuple(x.arrived), tuple(x.threads), tuple(x.waiting), tuple(x.barred), _frozen(flying), _frozen(stores),
-        )  # fmt: skip
-        return skeleton, (*bits[:know], *x.defined, *[~t for t in x.touched])
+        return known
 
-    def _spent(self, x: Machine) -> set[int]:
-        """What the phases before knew, of mbarriers where all who wait have taken it up."""
-        return {x.last + k for k, (need, passed) in enumerate(zip(self.layout.waiters, x.passed, strict=True)) if not need & ~passed}
+    def _tags(self, x: Machine, ended: list[bool], bases: list[int], dead: list[bool], atoms: list[int]) -> tuple:
+        """What atoms hold, by its place from the slowest role in its ring, and from the slowest role's item."""
+        least = min([i for i, e in zip(x.item, ended, strict=True) if not e], default=0)
+        out: list[tuple | None] = []
+        for a in atoms:
+            if dead[a] or (t := x.tags[a]) is None:
+                out.append(None)
+            else:
+                out.append((t.buffer, t.position - bases[t.ring], t.item - least if t.item >= 0 else -1))
+        return tuple(out)
+
+    def _flying(self, x: Machine, steps: list) -> tuple[tuple, tuple]:
+        """Products and stores under way; those that aren't committed stand behind an empty group."""
+        products = [
+            tuple([tuple([(p.acc, p.operand, *[_spin(b, steps) for b in p.own]) for p in g]) for g in (*groups, (), last)])
+            for groups, last in zip(x.groups, x.open, strict=True)
+        ]
+        stores = [
+            tuple([tuple([_spin(b, steps) for b in g]) for g in (*groups, (), last)])
+            for groups, last in zip(x.store_groups, x.stores, strict=True)
+        ]
+        return tuple(products), tuple(stores)
 
     def near(self, skeleton: tuple) -> tuple:
         """The same for all positions that are far ahead of the slowest role in their ring."""
@@ -160,7 +173,8 @@ class Normal:
         x.defined, x.touched = list(rest[:units]), [~t for t in rest[units:]]
 
     def _forget_old(self, x: Machine, bases: list[int], known: list[int]) -> None:
-        """Who is more than a round of a ring ahead of the slowest needs to know of the end of phases to come, not of those past."""
+        """Who is more than a round of a ring ahead of the slowest needs to know of the end of phases to come, not of those
+        past."""
         for ring, users in enumerate(self.users):
             for u in users:
                 if x.position[u * self.rings + ring] - bases[ring] > self.stages[ring]:
@@ -178,8 +192,8 @@ class Normal:
         return [h for u in units for h in u.holders], ~useless
 
     def _settled(self, x: Machine, dead: list[bool]) -> int:
-        """What has been done to atoms that all know of who may overwrite them, or read what was written: nothing hangs on it any
-        more, so everybody may know."""
+        """What has been done to atoms that all know of who may overwrite them, or read what was written: nothing hangs on it
+        any more, so everybody may know."""
         w = self.layout.width
         plain = self.layout.generic ^ ((1 << w) - 1)
         seen = {False: x.known, True: [k & (k >> w | plain) for k in x.known[: self.layout.holders]]}
@@ -201,18 +215,11 @@ class Normal:
         """Holders of who may do such a thing to the atom, and whether by the asynchronous proxy."""
         out = {}
         for u in self.layout.units:
-            for buffer, kind, _, _ in uses(u):
+            for buffer, kind in uses(u):
                 if kind in kinds and atom in self.atoms_of[buffer]:
                     for h in u.holders[:1] if kind in ONE_HOLDER else u.holders:
                         out[h, kind in ASYNCHRONOUS] = None
         return tuple(out)
-
-    def _product(self, p: Product, steps: list) -> tuple:
-        return (p.acc, p.operand, *[_spin(b, steps) for b in p.own])
-
-
-def _frozen(x: list) -> tuple:
-    return tuple([_frozen(y) if isinstance(y, list) else y for y in x])
 
 
 def _slots(s: m.Step) -> list[m.Slot]:
@@ -226,5 +233,6 @@ def _spin(bits: int, steps: list) -> int:
     return bits
 
 
-def _uses(u, ring: str) -> bool:
-    return any(isinstance(s, m.Advance) and s.ring == ring for s in m.walk(u.role.steps))
+def _uses(u: Unit, ring: str) -> bool:
+    steps = m.walk(u.role.steps)
+    return any(s.ring == ring if isinstance(s, m.Advance) else any(x.ring == ring for x in _slots(s)) for s in steps)

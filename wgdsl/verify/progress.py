@@ -5,21 +5,18 @@ A word is a list of letters by number, `END` last. A unit that needs a letter wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from math import lcm
 from typing import Any
 
-from ..program.poly import Atom, Poly
-from ..roles import model as m
 from ..roles.model import Kernel
-from .control import FLAG, items_of, steering
+from .control import FLAG
 from .events import Maker, ended
 from .layout import layout
-from .letters import ORDINAL, Letter
+from .letters import Letter
 from .machine import Found, Machine, Rule, start
 from .normal import Normal
+from .rhythm import rhythm
 from .traces import Trace, Tracer
 
 END = -1
@@ -43,8 +40,8 @@ class State:
     begun: list[int]
 
     def copy(self) -> State:
-        parts = (self.word, self.stage, self.traces, self.at, self.event, self.begun)
-        return State(self.machine.copy(), *[p[:] for p in parts])
+        traces, at, event, begun = self.traces[:], self.at[:], self.event[:], self.begun[:]
+        return State(self.machine.copy(), self.word[:], self.stage[:], traces, at, event, begun)
 
     @property
     def gone(self) -> list[bool]:
@@ -60,6 +57,7 @@ class Progress:
         self.layout = layout(kernel)
         self.units = range(len(self.layout.units))
         self.normal = Normal(self.layout)
+        self.rhythm = rhythm(kernel)
         fixed: dict[str, Any] = {**(letters[0].dims if letters else {}), **{FLAG + k: v for k, v in flags}}
         self.tracers = [Tracer(Maker(self.layout, u), fixed) for u in self.layout.units]
         self.joined = any(t.joined for t in self.tracers)
@@ -177,14 +175,6 @@ class Progress:
         numbers = self.rows.setdefault(letter, {})
         return lambda start, stop: numbers.setdefault((start, stop), len(numbers)) if start < stop else -1
 
-    @cached_property
-    def rhythm(self) -> tuple[int, int]:
-        """From which item of a CTA on, and after how many, what depends on an item's number comes round again."""
-        counted = [i.body for r in self.kernel.roles if (i := items_of(r)) is not None and i.counted]
-        polys = [p for body in counted for s in m.walk(body) for p in steering(s) if ORDINAL in p.symbols()]
-        first = max((abs(c) for p in polys for monomial, c in p.terms if not monomial), default=0)
-        return first, lcm(1, *(k for p in polys for k in _moduli(p)))
-
     def ordinal(self, item: int) -> int:
         """An item's number, as far as it matters."""
         first, every = self.rhythm
@@ -210,14 +200,3 @@ class Progress:
             rests = [self.rest(u, key[1], k, *key[2:]) for k in range(END, len(self.letters))]
             self.kinds[key] = self.rests.setdefault(tuple([(t.numbers, t.begun) for t in rests]), len(self.rests))
         return self.kinds[key]
-
-
-def _moduli(p: Poly) -> Iterator[int]:
-    """What a polynomial takes remainders by."""
-    for monomial, _ in p.terms:
-        for f in monomial:
-            if isinstance(f, Atom):
-                if f.op == "mod" and f.args[1].constant:
-                    yield f.args[1].constant
-                for a in f.args:
-                    yield from _moduli(a)

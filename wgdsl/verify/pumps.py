@@ -1,6 +1,7 @@
 """Longer loops: whether each loop at its cap comes back to where it was, with all roles as many rounds further.
 
-If it does, a run with more rounds is the same with what lies between repeated. What is known may differ between the two states.
+If it does, a run with more rounds is the same with what lies between repeated. Rounds that differ from those after them because
+of their number (`letters.reach`) don't count. What is known may differ between the two states.
 It is enough if, in all that was tried, no less is known with fewer rounds to go: then the rounds in between lead from what is
 known with more rounds to go to at least that much again, and so on for any number of rounds.
 """
@@ -20,7 +21,7 @@ Known = tuple[int, ...]
 class Side(NamedTuple):
     """A state on the way: what tells it from others, what was known in it, and a copy."""
 
-    key: Hashable
+    key: tuple
     known: Known
     state: State
 
@@ -35,8 +36,8 @@ class Pump:
 class Pumps:
     """The loops at their cap of one run."""
 
-    def __init__(self, progress: Progress, cap: int):
-        self.progress, self.cap = progress, cap
+    def __init__(self, progress: Progress, cap: int, reach: int):
+        self.progress, self.cap, self.reach = progress, cap, reach
         self.shapes: dict[Hashable, list[tuple[list[tuple[int, int]], Side]]] = {}
         self.traces: list[Trace | None] = [None] * len(progress.units)
         self.loops: dict[tuple[int, int, int], Pump] = {}  # unit, item, loop
@@ -56,22 +57,25 @@ class Pumps:
         rounds = [t.rounds[a] if a < len(t.rounds) else NO_LOOP for t, a in zip(state.traces, state.at, strict=True)]
         if all(r == NO_LOOP for r in rounds):
             return
-        places = (tuple(state.event), tuple(state.stage), tuple([r[0] for r in rounds]), tuple(state.machine.item))
+        chunks = tuple([t.numbers[a] if a < len(t.numbers) else -1 for t, a in zip(state.traces, state.at, strict=True)])
+        places = (tuple(state.event), tuple(state.stage), tuple([r[0] for r in rounds]), tuple(state.machine.item), chunks)
         shape = (places, key[1:3], self.progress.normal.near(key[3]))
         side = Side(key, known, state.copy())
         for before, more in self.shapes.get(shape, ()):
             moved = [(a, b) for a, b, x, y in zip(before, rounds, more.state.at, state.at, strict=True) if x != y]
             further = {b[1] - a[1] for a, b in moved}
-            if len(further) == 1 and further.pop() > 0:
-                self._pair(rounds, state, more, side)
+            if len(further) == 1 and further.pop() > 0 and all(a[1] >= self.reach for a, _ in moved):
+                self._pair(rounds, more, side)
         self.shapes.setdefault(shape, []).append((rounds, side))
 
-    def _pair(self, rounds: list[tuple[int, int]], state: State, more: Side, fewer: Side) -> None:
+    def _pair(self, rounds: list[tuple[int, int]], more: Side, fewer: Side) -> None:
+        """Of the loops in which roles have moved on."""
         for u, (loop, _) in enumerate(rounds):
-            if (pump := self.loops.get((u, state.machine.item[u], loop))) is not None:
+            pump = self.loops.get((u, fewer.state.machine.item[u], loop))
+            if pump is not None and more.state.at[u] != fewer.state.at[u]:
                 pump.pairs.append((more, fewer))
 
 
 def covers(less: Known, more: Known) -> bool:
     """Whether all that is known in the one is known in the other."""
-    return all([a & b == a for a, b in zip(less, more, strict=True)])
+    return all([a & b == a for a, b in zip(less, more, strict=True)])  # noqa: C419  a list is quicker here

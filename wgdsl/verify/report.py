@@ -13,7 +13,6 @@ from ..diagnostics.model import Problem
 from ..roles import model as m
 from ..roles.model import Step
 from ..roles.text import step_text
-from .closure import LIMIT
 from .counter import Fault, Watch, replayed
 from .layout import Unit
 from .machine import Rule
@@ -27,7 +26,7 @@ def problem_of(fault: Fault) -> Problem:
     """The error to show."""
     kernel, found = fault.progress.kernel, fault.found
     if found.rule == Rule.STATES:
-        return p.TooManyStates(span=kernel.roles[0].span, kernel=kernel.name, limit=LIMIT, widest=found.why)
+        return p.TooManyStates(span=kernel.roles[0].span, kernel=kernel.name, limit=int(found.name), widest=found.why)
     watch = Watch()
     again = replayed(fault.progress, fault.word, watch)
     assert again is not None and watch.state is not None
@@ -71,9 +70,9 @@ class _Report:
 
     def _first(self) -> int | None:
         """The event that the current one isn't ordered after."""
-        made = [self.watch.made[k] for k in range(self.found.bits.bit_length()) if self.found.bits >> k & 1 and k in self.watch.made]
-        made = [k for k in made if k != self.at]
-        return max(made) if made else None
+        bits = (k for k in range(self.found.bits.bit_length()) if self.found.bits >> k & 1)
+        made = (self.watch.made[k] for k in bits if k in self.watch.made)
+        return max((k for k in made if k != self.at), default=None)
 
     def _before(self) -> tuple[dict[int, p.Event], frozenset[int]]:
         """The last events of the protocol, and the first of the two that clash. Gaps: before which rows some are left out."""
@@ -87,7 +86,7 @@ class _Report:
     # What belongs to the rules.
     @property
     def tile(self) -> str:
-        names = [key for key, panels in self.layout.tiles.items() for atoms in panels if self.found.atom in atoms]  # type: ignore[operator]
+        names = [key for key, panels in self.layout.tiles.items() for atoms in panels if self.found.atom in atoms]
         used = [n for n in names if n[0] in _buffers(self.step)] or names
         buffer, part, stage = used[0]
         parts = self.kernel.buffer(buffer).parts
@@ -116,7 +115,8 @@ class _Report:
             k = self.layout.barriers[s.barrier] + part * n + stage
             count = self.layout.mbarriers[k][0].count
             missing = f"{x.pending[k]} of {count} arrivals" + (f" and {x.bytes[k]} bytes" if x.bytes[k] else "")
-            return f"the end of phase {lap - s.flip} of {s.barrier}[{stage}], which is in phase {x.phase[k]} and misses {missing}"
+            end = f"the end of phase {lap - s.flip} of {s.barrier}[{stage}]"
+            return f"{end}, which is in phase {x.phase[k]} and misses {missing}"
         if isinstance(s, m.BarSync):
             number = s.id.substitute({"wg": self.layout.units[u].wg}).constant
             arrived = x.arrived[list(self.layout.bars).index(number)] if number in self.layout.bars else 0
@@ -146,7 +146,8 @@ class _Report:
         x, n = self.state.machine, self.found.unit
         committed = not (x.open[n] if kind is m.Wgmma else x.stores[n])
         event = self.event(k)
-        return {"what": self.found.why, "text": event.step, "role": self.unit.name, "committed": committed, "event": event, "span": event.span}
+        said = {"what": self.found.why, "text": event.step, "role": self.unit.role.name, "committed": committed}
+        return {**said, "event": event, "span": event.span}
 
 
 def _buffers(s: Step) -> set[str]:
@@ -162,12 +163,10 @@ _RULES: dict[str, tuple[Callable[..., Problem], Callable[[_Report], dict]]] = {
     Rule.READ: (p.ReadBeforeArrival, lambda r: {"tile": r.tile}),
     Rule.OVERWRITE: (p.OverwrittenBeforeRead, lambda r: {"tile": r.tile}),
     Rule.PROXY: (p.ProxyFenceMissing, lambda r: {"tile": r.tile}),
-    Rule.TILE: (p.AnotherTile, lambda r: {"tile": r.tile, "held": r.held()}),
+    Rule.TILE: (p.ReadBeforeArrival, lambda r: {"tile": r.tile, "held": r.held()}),
     Rule.DEADLOCK: (p.NobodyRuns, lambda r: {"waiting": r.waiting()}),
     Rule.STAYS: (p.RoleStays, lambda r: {"waiting": r.waiting()}),
     Rule.PHASE: (p.AmbiguousPhase, lambda r: {"barrier": r.barrier, "why": r.found.why}),
-    Rule.ARRIVALS: (p.PhaseOverrun, lambda r: {"barrier": r.barrier, "count": r.layout.mbarriers[r.found.mbarrier][0].count}),
-    Rule.BYTES: (p.PhaseOverrun, lambda r: {"barrier": r.barrier, "count": 0}),
     Rule.BAR: (p.BarGeneration, lambda r: {"bar": r.found.name, "why": r.found.why}),
     Rule.FLIGHT: (p.TouchedInFlight, lambda r: {"value": r.found.name, "product": r.product()}),
     Rule.LEFT: (p.NeverAwaited, lambda r: r.left()),

@@ -18,6 +18,7 @@ from .bars import bar_problems
 from .bytes import byte_problems
 from .memory import memory_problems
 from .registers import register_problems
+from .rhythm import item_problems
 
 # Names and shapes come first: the others look things up without asking.
 COUNTS = (byte_problems, arrival_problems, register_problems, memory_problems, bar_problems)
@@ -36,3 +37,4 @@ def _rules(kernel: Kernel) -> Iterator[Problem]:
         problem = box_problem(m.box, m.dtype.nbytes, m.swizzle)
         if problem is not None:
             yield IllFormedStep(rule="the copy engine takes the box of every map", why=f"map `{m.name}`: {problem}")
+    yield from item_problems(kernel)

@@ -12,12 +12,11 @@ from typing import Any
 
 from ..roles import model as m
 from ..roles.model import Step
-from .control import condition, conditions, decisive, integer, items_of, polys_in
+from .control import ROWS, condition, conditions, decisive, integer, items_of, outermost, polys_in
 from .events import Event, Maker
 from .letters import BEGUN, FOLLOWS, ORDINAL, Letter
 
 NO_LOOP = (-1, 0)
-ROWS = "#rows"  # what numbers the choices of rows that `ClearRows` clears, for all units alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +30,9 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and how far
-    its variable has come; (-1, 0): none. `trips`: how often each loop runs. `leaves`: the role has no further item. `begun`: what the role has said of the item that follows."""
+    """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and how
+    far its variable has come; (-1, 0): none. `trips`: how often each loop runs. `leaves`: the role has no further item.
+    `begun`: what the role has said of the item that follows."""
 
     chunks: tuple[Chunk, ...]
     rounds: tuple[tuple[int, int], ...]
@@ -58,8 +58,9 @@ class Tracer:
     def __post_init__(self) -> None:
         role = self.maker.unit.role
         self.items = items_of(role)
-        steps = role.steps
-        at = next((k for k, s in enumerate(steps) if s is self.items), len(steps))
+        steps = tuple(outermost(role.steps, role.elected))
+        at = next((k for k, (s, _) in enumerate(steps) if s is self.items), len(steps))
+        self.by_thread = steps[at][1] if at < len(steps) else role.elected
         self.before, self.after = steps[:at], steps[at + 1 :]
         self.joined = self.items is not None and self.items.joined
         self.learns = self.items is not None and self.items.source != "stride"  # that there is no item, in its body
@@ -67,7 +68,8 @@ class Tracer:
     def outside(self, when: str) -> Trace:
         """The steps `before` or `after` the items."""
         run = _Run(self, dict(self.fixed))
-        run.steps(self.before if when == "before" else self.after)
+        for s, by_thread in self.before if when == "before" else self.after:
+            run.steps((s,), by_thread)
         return run.trace()
 
     def item(self, letter: Letter | None, ordinal: int, begun: int, rows: Callable) -> Trace:
@@ -87,7 +89,7 @@ class Tracer:
         if letter is not None:
             at |= {**letter.dims, **letter.indices, **{m.NEXT + k: v for k, v in following.indices.items()}}
         run = _Run(self, at, following.dims if following is not None else {}, leaves=letter is None, stops=stops)
-        run.steps(self.items.body)
+        run.steps(self.items.body, self.by_thread)
         return run
 
 
@@ -111,9 +113,9 @@ class _Run:
         trips = {loop - start: n for loop, n in self.trips.items() if loop >= start}
         return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]), trips)
 
-    def steps(self, steps: tuple[Step, ...], by_thread: bool | None = None) -> None:
-        by_thread = self.tracer.maker.unit.single if by_thread is None else by_thread
-        for node in self.tracer.blocks.get((id(steps), by_thread)) or self._cut(steps, by_thread):
+    def steps(self, steps: tuple[Step, ...], by_thread: bool) -> None:
+        known = self.tracer.blocks.get((id(steps), by_thread))
+        for node in known[1] if known is not None else self._cut(steps, by_thread):
             if isinstance(node, _Block):
                 self._emit(node)
             else:
@@ -124,7 +126,7 @@ class _Run:
     def _cut(self, steps: tuple[Step, ...], by_thread: bool) -> tuple:
         """Straight blocks, and what stands between them."""
         out: list[Any] = []
-        for s, alone in _flat(steps, by_thread):
+        for s, alone in outermost(steps, by_thread):
             if isinstance(s, CONTROL):
                 out.append((s, alone))
                 continue
@@ -132,7 +134,7 @@ class _Run:
                 out.append(_Block())
             out[-1].steps.append((s, alone))
             out[-1].values += self._values(s)
-        self.tracer.blocks[id(steps), by_thread] = tuple(out)
+        self.tracer.blocks[id(steps), by_thread] = steps, tuple(out)  # with the list itself, so that its number stays its own
         return tuple(out)
 
     def _values(self, s: Step) -> list[Callable]:
@@ -194,12 +196,3 @@ class _Block:
 
     steps: list[tuple[Step, bool]] = field(default_factory=list)
     values: list[Callable] = field(default_factory=list)
-
-
-def _flat(steps: tuple[Step, ...], by_thread: bool):
-    """Elected blocks belong to the list around them, but for branches and loops inside."""
-    for s in steps:
-        if isinstance(s, m.Elect):
-            yield from _flat(s.body, True)
-        else:
-            yield s, by_thread

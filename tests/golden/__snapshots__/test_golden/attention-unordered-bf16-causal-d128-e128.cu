@@ -770,9 +770,5 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
       }
       Qs_phase ^= 1;
     }
-    // the last store has read its buffer
-    if (thread == 0) {
-      ptx::tma_store_wait_read<0>();
-    }
   }
 }

@@ -383,8 +383,6 @@ batched_gemm_batched_narrow(const __grid_constant__ TMap As_map, const __grid_co
                 && n_at < N) C_ptr[z * C_stride0 + i_at * C_stride1 + n_at * C_stride2] = ptx::load_shared_b16(from);
           }
         }
-        // copied
-        ptx::bar_sync(wg + 1, 128);
       }
     }
     // the last store has read its buffer

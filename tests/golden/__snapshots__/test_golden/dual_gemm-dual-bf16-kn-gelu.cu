@@ -263,7 +263,6 @@ dual_gemm_dual(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
         ptx::wgmma_commit();
 #line 24 "schedules/hopper/dual_gemm.wg"
         // issue Up += wgmma(As[k], Ds[k])
-        ptx::wgmma_fence();
         ptx::fresh(Up);
         const unsigned Ds_at = Ds_matrix_t + As_stage * 1024;
         #pragma unroll
@@ -294,7 +293,6 @@ dual_gemm_dual(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
           ptx::wgmma_commit();
 #line 24 "schedules/hopper/dual_gemm.wg"
           // issue Up += wgmma(As[k], Ds[k])
-          ptx::wgmma_fence();
           const unsigned Ds_at2 = Ds_matrix_t + As_stage * 1024;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {
@@ -383,8 +381,6 @@ dual_gemm_dual(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
             if (i_at < M && n_at < N) Y_ptr[i_at * Y_stride0 + n_at * Y_stride1] = ptx::load_shared_b16(from);
           }
         }
-        // copied
-        ptx::bar_sync(wg + 1, 128);
       }
     }
     // the last store has read its buffer

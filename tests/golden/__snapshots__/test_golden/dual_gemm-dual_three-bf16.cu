@@ -334,7 +334,6 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
         ptx::wgmma_commit();
 #line 25 "schedules/hopper/dual_gemm_three.wg"
         // issue Up += wgmma(As[k], Ds[k])
-        ptx::wgmma_fence();
         ptx::fresh(Up);
         const unsigned Ds_at = Ds_matrix + As_stage * 1024;
         #pragma unroll
@@ -365,7 +364,6 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
           ptx::wgmma_commit();
 #line 25 "schedules/hopper/dual_gemm_three.wg"
           // issue Up += wgmma(As[k], Ds[k])
-          ptx::wgmma_fence();
           const unsigned Ds_at2 = Ds_matrix + As_stage * 1024;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {
@@ -440,6 +438,7 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
         else {
 #line 28 "schedules/hopper/dual_gemm_three.wg"
           // finish Y via Ys
+          ptx::fence_async();
           // written
           ptx::bar_sync(wg + 1, 128);
           // Y[i, n], element by element
@@ -509,6 +508,7 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
         else {
 #line 28 "schedules/hopper/dual_gemm_three.wg"
           // finish Y via Ys
+          ptx::fence_async();
           // written
           ptx::bar_sync(wg + 1, 128);
           // Y[i, n], element by element
@@ -578,6 +578,7 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
         else {
 #line 28 "schedules/hopper/dual_gemm_three.wg"
           // finish Y via Ys
+          ptx::fence_async();
           // written
           ptx::bar_sync(wg + 1, 128);
           // Y[i, n], element by element
@@ -613,10 +614,6 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
         As_stage = 0;
         As_phase ^= 1;
       }
-    }
-    // the last store has read its buffer
-    if (thread == 0) {
-      ptx::tma_store_wait_read<0>();
     }
   }
 }

@@ -266,7 +266,6 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
           ptx::wgmma_commit();
 #line 25 "schedules/hopper/dual_gemm_turns.wg"
           // issue Up += wgmma(As[k], Ds[k])
-          ptx::wgmma_fence();
           ptx::fresh(Up);
           const unsigned Ds_at = Ds_matrix + As_stage * 1024;
           #pragma unroll
@@ -297,7 +296,6 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
             ptx::wgmma_commit();
 #line 25 "schedules/hopper/dual_gemm_turns.wg"
             // issue Up += wgmma(As[k], Ds[k])
-            ptx::wgmma_fence();
             const unsigned Ds_at2 = Ds_matrix + As_stage * 1024;
             #pragma unroll
             for (int k = 0; k < 4; ++k) {
@@ -390,8 +388,6 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
               if (i_at < M && n_at < N) Y_ptr[i_at * Y_stride0 + n_at * Y_stride1] = ptx::load_shared_b16(from);
             }
           }
-          // copied
-          ptx::bar_sync(wg + 3, 128);
         }
       }
       else {

@@ -351,8 +351,6 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
           if (i_at < M && n_at < N) C_ptr[i_at * C_stride0 + n_at * C_stride1] = ptx::load_shared_b16(from);
         }
       }
-      // copied
-      ptx::bar_sync(wg + 1, 128);
     }
     // the last store has read its buffer
     if (thread == 0) {

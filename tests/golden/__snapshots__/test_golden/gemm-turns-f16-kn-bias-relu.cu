@@ -385,8 +385,6 @@ gemm_turns(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_
               if (i_at < M && n_at < N) C_ptr[i_at * C_stride0 + n_at * C_stride1] = ptx::load_shared_b16(from);
             }
           }
-          // copied
-          ptx::bar_sync(wg + 3, 128);
         }
       }
       else {

@@ -819,8 +819,6 @@ row_softmax_two_pass_use(const __grid_constant__ TMap As_map, const __grid_const
           if (i_at < M && n_at < N) P_ptr[i_at * P_stride0 + n_at * P_stride1] = ptx::load_shared_b16(from);
         }
       }
-      // copied
-      ptx::bar_sync(wg + 1, 128);
     }
     // the last store has read its buffer
     if (thread == 0) {

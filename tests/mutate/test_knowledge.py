@@ -1,0 +1,58 @@
+"""What waits tell beside each other: the second opinion on mutants that a verifier accepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.shipped import attention, gemm, row_softmax
+from tests.sim.programs import attention as attention_by_hand
+from tests.sim.programs import gemm as by_hand
+from wgdsl.mutate import MUST_REJECT, OPERATORS, known_otherwise, mutants, operator
+from wgdsl.mutate.knowledge import SIZES, _run
+from wgdsl.mutate.model import Mutant
+from wgdsl.roles.model import RoleProgram
+
+BREAKING = [o.name for o in OPERATORS if o.expects == MUST_REJECT]
+WAITS = ("no-wait", "wrong-parity", "swap")
+
+
+def known(program: RoleProgram, *names: str) -> list[Mutant]:
+    every = (x for x in mutants(program, map(operator, names)) if not x.exempt)
+    return [x for x in every if known_otherwise(x.original, x.variant.kernel)]
+
+
+@pytest.mark.parametrize("program", [by_hand(), attention_by_hand()])
+def test_every_wait_of_what_is_written_by_hand_tells_something(program: RoleProgram):
+    assert not known(program, *BREAKING)
+
+
+@pytest.mark.parametrize("case", [gemm("nk"), gemm("nk", schedule="turns"), attention("fa3_persistent", True, 64)])
+def test_every_event_of_these_tells_something(case):
+    assert not known(case.compile().forms.roles, *BREAKING)
+
+
+@pytest.mark.parametrize("case", [gemm("nk", schedule="turns"), attention("two_joined", True, 128), row_softmax(64)])
+def test_the_agents_come_to_their_ends(case):
+    for kernel in case.compile().forms.roles.kernels:
+        assert all(_run(kernel, sizes, True) is not None for sizes in SIZES)
+
+
+@pytest.mark.parametrize("schedule, d, implied", [("three_longest", 128, True), ("four_longest", 64, False)])
+def test_a_ring_that_another_one_stands_in_for(schedule: str, d: int, implied: bool):
+    """Q has one slot in the first: its release in the item before says that the number of the one before that was read."""
+    program = attention(schedule, True, d).compile().forms.roles
+    every = mutants(program, [operator("swap")])
+    moved = [x for x in every if "item" in x.variant.event.split() or "`put item" in x.variant.what]
+    around = [x for x in moved if "advance" not in x.variant.what and "work.full" not in x.variant.what]
+    assert [known_otherwise(x.original, x.variant.kernel) for x in around] == [implied, implied]
+
+
+def test_a_release_that_nobody_waits_for():
+    found = known(by_hand(persistent=False), *BREAKING)
+    assert {(x.operator.name, x.variant.place.line) for x in found} == {("no-arrive", 22), ("swap", 22)}  # behind the loop
+
+
+def test_a_ring_that_never_comes_round():
+    """With K fixed at one tile the second kernel fills one of its three slots."""
+    found = known(row_softmax(64).compile().forms.roles, *WAITS)
+    assert "wait As.empty[s] parity not p" in {x.variant.event for x in found}

@@ -1,0 +1,84 @@
+"""What bulk copies mean: loads, stores, and the groups of stores."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ..diagnostics.sim import IllFormed
+from ..roles import model as m
+from .agent import Agent
+from .flight import Load, Store
+from .global_stores import claim
+from .meaning import means
+from .memory import Cell
+from .tensors import Box
+
+
+def _box(a: Agent, s: m.Tma | m.TmaStore) -> tuple[Box, tuple[Cell, ...], m.Buffer]:
+    """The elements of a copy, the panels they fill, and the buffer."""
+    world = a.cta.world
+    tensor_map, buffer = world.maps[s.map], world.buffers[s.buffer]
+    extents = tuple(a.integer(d.extent) for d in tensor_map.dims)
+    box = world.box(tensor_map, tuple(a.integer(c) for c in s.coords), extents)
+    panels, rest = divmod(box.count, buffer.rows * buffer.panel_cols)
+    fits = not rest and tensor_map.box[0] == buffer.panel_cols and s.panel + panels <= buffer.panels
+    if not fits or tensor_map.swizzle != buffer.swizzle or tensor_map.dtype != buffer.dtype:
+        raise a.fault(IllFormed, why=f"the box of map `{s.map}` doesn't fit the panels of `{s.buffer}`")
+    return box, a.tile(s.buffer, s.part, s.slot).cells[s.panel : s.panel + panels], buffer
+
+
+@means(m.Tma)
+def tma(a: Agent, s: m.Tma) -> None:
+    a.need_thread()
+    box, cells, buffer = _box(a, s)
+    barrier, lap = a.mbarrier(s.barrier, s.barrier_part, s.slot)
+    access = a.cta.memory.write(a, cells, asynchronous=True)
+    for c in cells:
+        c.data[:] = np.nan
+    world, source = a.cta.world, a.cta.world.maps[s.map].tensor
+    a.cta.loads.append(
+        Load(
+            agent=a,
+            step=s,
+            access=access,
+            cells=cells,
+            values=lambda: world.loaded(source, box).reshape(len(cells), buffer.rows, buffer.panel_cols),
+            barrier=barrier,
+            phase=lap,
+            nbytes=box.count * buffer.dtype.nbytes,
+        )
+    )
+
+
+@means(m.TmaStore)
+def tma_store(a: Agent, s: m.TmaStore) -> None:
+    a.need_thread()
+    box, cells, _ = _box(a, s)
+    access = a.cta.memory.read(a, cells, asynchronous=True)
+    put = claim(a, a.cta.world.maps[s.map].tensor, box.access, box.inside, clipped=True, add=s.add)
+    store = Store(agent=a, step=s, access=access, write=partial(_write, put, cells, box.inside.shape))
+    a.cta.stores.append(store)
+    a.open_stores.append(store)
+
+
+def _write(put, cells: tuple[Cell, ...], shape: tuple[int, ...]) -> None:
+    put(np.stack([c.data for c in cells]).reshape(shape))
+
+
+@means(m.CommitStore)
+def commit_store(a: Agent, s: m.CommitStore) -> None:
+    a.need_thread()
+    a.store_groups.append(a.open_stores)
+    a.open_stores = []
+
+
+@means(m.WaitStore)
+def wait_store(a: Agent, s: m.WaitStore) -> None:
+    a.need_thread()
+    while len(a.store_groups) > s.pending:
+        for store in a.store_groups.pop(0):
+            if not store.done:
+                a.cta.complete(store)
+            a.finished(store.access)

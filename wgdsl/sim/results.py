@@ -1,0 +1,123 @@
+"""What steps on registers mean, and those that move results on: to shared memory, and by threads to global memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..diagnostics.sim import IllFormed, LaneShares
+from ..roles import model as m
+from ..targets.registers import WARPGROUP, WARPS
+from ..targets.swizzle import SWIZZLES
+from .agent import Agent
+from .elementwise import Scope, column_indices, row_indices, run
+from .events import WARP
+from .global_stores import claim
+from .integers import Integer, value_of
+from .meaning import means
+from .memory import BAND, Clear
+from .registers import QUAD, ROWS
+from .tensors import rounded
+
+
+@means(m.Compute)
+def compute(a: Agent, s: m.Compute) -> None:
+    a.need_warp()
+    for op in s.ops:
+        a.op = op
+        run(a, op)
+    a.op = None
+
+
+@means(m.Pack)
+def pack(a: Agent, s: m.Pack) -> None:
+    a.need_warp()
+    dst = a.registers.find(s.dst, "operand").value
+    src = a.registers.find(s.src, "tile").value
+    if dst.cols != src.cols:
+        raise a.fault(IllFormed, why=f"`{s.dst}` has {dst.cols} columns, `{s.src}` {src.cols}")
+    a.registers.write(s.dst, rounded(a.registers.read(s.src), dst.dtype))
+
+
+@means(m.Move)
+def move(a: Agent, s: m.Move) -> None:
+    a.need_warp()
+    kind = a.registers.find(s.dst, "tile", "row", "operand").value.kind
+    a.registers.write(s.dst, a.registers.content(s.src, kind))
+
+
+@means(m.Forget)
+def forget(a: Agent, s: m.Forget) -> None:
+    a.need_warp()
+    a.registers.forget(s.value)
+
+
+@means(m.Zero)
+def zero(a: Agent, s: m.Zero) -> None:
+    a.need_warp()
+    cols = a.registers.find(s.value, "tile").value.cols
+    a.registers.write(s.value, np.zeros((ROWS, cols), dtype=np.float32))
+
+
+@means(m.StoreShared)
+def store_shared(a: Agent, s: m.StoreShared) -> None:
+    """The warp's own rows."""
+    a.need_warp()
+    tile = a.tile(s.buffer, s.part, s.slot)
+    b = tile.buffer
+    values = a.registers.read(s.src)
+    if (len(values) * WARPS, values.shape[1]) != (b.rows, b.cols):
+        raise a.fault(IllFormed, why=f"`{s.src}` doesn't fit a tile of `{s.buffer}`, {b.rows} x {b.cols}")
+    a.cta.memory.write(a, tile.cells, asynchronous=False, bands=1 << a.row // BAND)
+    tile.data[a.row : a.row + ROWS] = rounded(values, b.dtype)
+
+
+@means(m.CopyOut)
+def copy_out(a: Agent, s: m.CopyOut) -> None:
+    """Thread t copies the elements t, t + 128, ... of the tile, counted row by row."""
+    a.need_warp()
+    tile = a.tile(s.buffer, s.part, s.slot)
+    a.cta.memory.read(a, tile.cells, asynchronous=False)
+    own = np.arange(tile.data.size).reshape(tile.data.shape) % WARPGROUP // WARP == a.warp
+    rows = column_indices(s.rows, a.env).T
+    _from_threads(a, s, tile.data, own, rows)
+
+
+@means(m.StoreGlobal)
+def store_global(a: Agent, s: m.StoreGlobal) -> None:
+    a.need_warp()
+    values = Scope(a, s.rows, s.cols).value(s.value)
+    if s.cols is None and values.shape[1] == QUAD:
+        raise a.fault(LaneShares, value=s.tensor)
+    _from_threads(a, s, values, np.ones((1, 1), dtype=bool), row_indices(s.rows, a))
+
+
+def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray, where: np.ndarray, rows: np.ndarray) -> None:
+    """Store where row and column lie inside the extents of their indices."""
+    env: dict[str, Integer] = {**a.env, s.rows.index: rows}
+    where = where & _inside(a, s.rows, rows)
+    if s.cols is not None:
+        env[s.cols.index] = cols = column_indices(s.cols, a.env)
+        where = where & _inside(a, s.cols, cols)
+    access = tuple(value_of(p, env) for p in s.access)
+    claim(a, s.tensor, access, where, clipped=False, add=s.add)(values)
+
+
+def _inside(a: Agent, axis: m.Axis, at: np.ndarray) -> np.ndarray:
+    extent = a.cta.world.extents.get(axis.index)
+    return at >= 0 if extent is None else (at >= 0) & (at < a.integer(extent))
+
+
+@means(m.ClearRows)
+def clear_rows(a: Agent, s: m.ClearRows) -> None:
+    """Thread t clears the 16-byte chunks t, t + 128, ... of these rows of each panel, counted row by row."""
+    a.need_warp()
+    tile = a.tile(s.buffer, s.part, s.slot)
+    b = tile.buffer
+    start, stop = max(a.integer(s.start), 0), min(a.integer(s.stop), b.rows)
+    if start >= stop or a.warp is None:
+        return
+    a.cta.memory.write(a, tile.cells, asynchronous=False, clear=Clear(start, stop, a.warp))
+    chunks = SWIZZLES[b.swizzle].chunks
+    own = np.arange((stop - start) * chunks).reshape(-1, chunks) % WARPGROUP // WARP == a.warp
+    for c in tile.cells:
+        c.data[start:stop][np.repeat(own, b.panel_cols // chunks, axis=1)] = 0

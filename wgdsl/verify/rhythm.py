@@ -1,0 +1,142 @@
+"""The number of an item, and dims outside of items: what of them may steer the roles, so that all words of items can be tried.
+
+In: a kernel.  Out: from which item of a CTA on, and after how many, what depends on an item's number comes round again; and every
+step that depends on more (WG0701).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import lcm
+
+from ..diagnostics.verify import IllFormedStep
+from ..program.poly import Atom, Poly
+from ..roles import model as m
+from ..roles.model import Kernel, Step
+from ..roles.text import step_text
+from .control import conditions, decisive, items_of, polys_in
+from .letters import ORDINAL, free_dims
+
+FIXED = {ORDINAL, "wg"}
+Rhythm = tuple[int, int]  # from which item on, after how many
+
+
+def rhythm(kernel: Kernel) -> Rhythm:
+    """Of a kernel without `item_problems`."""
+    found = [r for _, r in _numbered(kernel) if r is not None]
+    return max((first for first, _ in found), default=0), lcm(1, *(every for _, every in found))
+
+
+def item_problems(kernel: Kernel) -> Iterator[IllFormedStep]:
+    """Steps that an item's number, or outside of items a dim, steers in a way that isn't looked into."""
+    rule = "an item's number steers by comparison with a constant, or by its remainder"
+    for s in {id(s): s for s, r in _numbered(kernel) if r is None}.values():
+        yield IllFormedStep(
+            span=s.span, rule=rule, why="the number of an item steers it in another way", step=step_text(kernel, s)
+        )
+    dims = free_dims(kernel)
+    for role in kernel.roles:
+        steps = m.walk(tuple(s for s in _outside(role.steps)))
+        lets: dict[str, list[Poly]] = {}
+        for s in steps:
+            _bind(s, lets)
+            if any(p.symbols() & dims for p in (*decisive(s), *_compared(s)) for p in _put_in(p, lets, dims)):
+                rule = "outside of items no step of the protocol depends on a dim"
+                yield IllFormedStep(span=s.span, rule=rule, why="a dim steers it, outside of items", step=step_text(kernel, s))
+
+
+def _outside(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """The steps before and behind a role's items."""
+    for s in steps:
+        if isinstance(s, m.Elect):
+            yield from _outside(s.body)
+        elif not isinstance(s, m.Items):
+            yield s
+
+
+def _numbered(kernel: Kernel) -> Iterator[tuple[Step, Rhythm | None]]:
+    """Each use of an item's number, and how it comes round again, if it does."""
+    for role in kernel.roles:
+        items = items_of(role)
+        if items is None or not items.counted:
+            continue
+        lets: dict[str, list[Poly]] = {}
+        for s in m.walk(items.body):
+            _bind(s, lets)
+            yield from ((s, _periodic(p)) for p in decisive(s) for p in _put_in(p, lets, {ORDINAL}) if ORDINAL in p.symbols())
+            yield from ((s, _signs(p)) for p in _compared(s) for p in _put_in(p, lets, {ORDINAL}) if ORDINAL in p.symbols())
+
+
+def _compared(s: Step) -> tuple[Poly, ...]:
+    return tuple(p for c in conditions(s) for p in polys_in(c))
+
+
+def _bind(s: Step, lets: dict[str, list[Poly]]) -> None:
+    if isinstance(s, m.Let):
+        lets.setdefault(s.name, []).append(s.value)
+    if isinstance(s, m.Loop):  # a variable goes through what lies between its bounds
+        lets.setdefault(s.var, []).extend((s.start, s.stop))
+
+
+def _put_in(p: Poly, lets: dict[str, list[Poly]], wanted: set[str]) -> Iterator[Poly]:
+    """The integer with what is bound put in, in every combination, where it leads to the wanted symbols."""
+    names = [x for x in p.symbols() if x in lets and _leads(x, lets, wanted, frozenset())]
+    if not names:
+        yield p
+        return
+    for values in product(*(lets[x] for x in names)):
+        inner = {k: v for k, v in lets.items() if k not in names}
+        yield from _put_in(p.substitute(dict(zip(names, values, strict=True))), inner, wanted)
+
+
+def _leads(name: str, lets: dict[str, list[Poly]], wanted: set[str], seen: frozenset[str]) -> bool:
+    symbols = {x for v in lets[name] for x in v.symbols()}
+    return bool(symbols & wanted) or any(
+        x in lets and x not in seen and _leads(x, lets, wanted, seen | {name}) for x in symbols
+    )
+
+
+def _periodic(p: Poly) -> Rhythm | None:
+    """Of an integer that takes an item's number only by its remainder."""
+    periods = [_period(f) for monomial, _ in p.terms for f in monomial if ORDINAL in Poly((((f,), 1),)).symbols()]
+    known = [n for n in periods if n is not None]
+    return (0, lcm(1, *known)) if len(known) == len(periods) else None
+
+
+def _period(f: object) -> int | None:
+    """After how many items a remainder comes round again."""
+    if not isinstance(f, Atom) or f.op != "mod":
+        return None
+    return _divisors(f)
+
+
+def _divisors(f: Atom) -> int | None:
+    """The product of all that is divided by within an atom."""
+    out = 1
+    if f.op in ("mod", "floordiv"):
+        if not f.args[1].constant:
+            return None
+        out = f.args[1].constant
+    for a in (x for arg in f.args for monomial, _ in arg.terms for x in monomial if isinstance(x, Atom)):
+        inner = _divisors(a)
+        if inner is None:
+            return None
+        out *= inner
+    return out
+
+
+def _signs(p: Poly) -> Rhythm | None:
+    """Of a comparison with 0: beside remainders, the number itself may be compared with a constant."""
+    slope = p.coefficient(ORDINAL) if all(ORDINAL not in x.symbols() for x in _mods(p)) else None
+    if slope is None or not slope.constant:
+        return _periodic(p)
+    rest = p.substitute({ORDINAL: 0})
+    if rest.constant is None:
+        return None
+    far = abs(rest.constant)
+    return (-(-far // slope.constant) if slope.constant > 0 else far // -slope.constant + 1), 1
+
+
+def _mods(p: Poly) -> Iterator[Poly]:
+    yield from (Poly((((f,), 1),)) for monomial, _ in p.terms for f in monomial if isinstance(f, Atom))
