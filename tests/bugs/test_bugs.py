@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.agreement.verdicts import FAULTS
+from tests.agreement.verdicts import FAULTS, witnessed
 from tests.bugs.cases import SEEDS, SIZES, file, form, run
 from wgdsl.diagnostics import protocol, sim, verify
 from wgdsl.diagnostics.model import Problem, WgError
@@ -112,10 +112,8 @@ def test_the_counter_example_faults(name: str):
     _, roles = form(name)
     with pytest.raises(WgError) as caught:
         check(roles)
-    for p in caught.value.problems:
-        if getattr(p, "witness", None) is not None:
-            found = replay(roles, p.witness, kinds=FAULTS[type(p)])
-            assert isinstance(found, FAULTS[type(p)])
+    for p in witnessed(caught.value.problems):
+        assert isinstance(replay(roles, p.witness, kinds=FAULTS[type(p)]), FAULTS[type(p)])
 
 
 @pytest.mark.parametrize("name", RIGHT)

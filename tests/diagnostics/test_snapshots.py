@@ -63,7 +63,9 @@ BY_HAND = {
     "WG0101": missing_file,
     "WG0722": too_many_states,
     "WG0723": running_ahead,
-    "WG0817": endless, "WG0902": import_cycle, "WG1109": other_setting,
+    "WG0817": endless,
+    "WG0902": import_cycle,
+    "WG1109": other_setting,
 }
 CODES = [c for c in all_problems() if c[2:4] in STAGES and c not in BY_HAND]
 

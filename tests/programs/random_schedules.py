@@ -1,7 +1,7 @@
 """Random schedules for attention and GEMM: levers drawn one by one, kept if the compiler takes the combination.
 
-What is drawn for a seed doesn't change with the machine, so that a schedule which was verified and simulated in one place is the
-one that runs on a GPU in another.
+What is drawn for a seed doesn't change with the machine: a schedule that was verified and simulated in one place is the one
+that runs on a GPU in another.
 """
 
 from __future__ import annotations

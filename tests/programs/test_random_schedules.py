@@ -1,5 +1,5 @@
-"""Random legal schedules, never written by anybody: accepted by the verifier, right in the simulator in many orders of events, and
-then on a GPU at the first try."""
+"""Random legal schedules, never written by anybody: accepted by the verifier, right in the simulator in many orders of events,
+and then on a GPU at the first try."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from wgdsl.tools.judge import judge
 START = 5000  # another number draws other schedules
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 SMALL = {"attention": ((70, 200), (200, 70), (130, 0)), "gemm": ((70, 136, 200), (130, 264, 40))}
-LARGE = {"attention": ((1, 1), (300, 700), (257, 129), (64, 2000), (1000, 333)), "gemm": ((300, 520, 1000), (1, 8, 8), (129, 264, 72))}
+LARGE = {
+    "attention": ((1, 1), (300, 700), (257, 129), (64, 2000), (1000, 333)),
+    "gemm": ((300, 520, 1000), (1, 8, 8), (129, 264, 72)),
+}
 
 
 def inputs(one: Drawn, size: tuple[int, ...], seed: int) -> dict[str, np.ndarray]:

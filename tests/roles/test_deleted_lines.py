@@ -42,13 +42,11 @@ NOT_NEEDED: dict[str, list[tuple[str, int, str]]] = {
     "fa3_persistent": [
         ("fence wgmma", 2, FENCED),
         ("fence wgmma", 4, FENCED),
-        ("wait_read 0", 1, "every item has waited for its own store"),
     ],
     "gemm": [
         ("fence wgmma", 1, FENCED),
         ("arrive As.empty[s] by lane 0 of each warp", 0, OVER),
         ("advance As", 2, OVER),
-        ("sync bar wg + 1 threads 128", 2, "there is no item after it that writes Cs"),
     ],
 }
 

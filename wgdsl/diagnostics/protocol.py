@@ -327,7 +327,7 @@ works:
         return f"`{self.barrier}`: {self.why}"
 
     def help(self) -> str:
-        moves = "a role's position in the ring moves by one for each phase"
+        moves = "a role's position in its ring moves by one for each phase"
         return f"{moves}, and each phase is waited for before the next is filled"
 
 

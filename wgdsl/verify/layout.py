@@ -84,6 +84,7 @@ class Layout:
     mbarriers: list[tuple[Barrier, int, int]] = field(default_factory=list)  # barrier, part, stage
     accesses: dict[tuple[int, int, str], Bits] = field(default_factory=dict)
     passes: dict[tuple[int, int], Bits] = field(default_factory=dict)
+    arrivals: dict[tuple[int, int], Bits] = field(default_factory=dict)  # (mbarrier, unit) -> bits of its latest arrival
     over: list[tuple[int, int]] = field(default_factory=list)  # of an mbarrier: its last phase is over, the one before is
     bars: dict[int, int] = field(default_factory=dict)  # of a named barrier: its last generation is over
     spins: tuple[Spin, ...] = ()
@@ -92,6 +93,8 @@ class Layout:
     fellows: dict[int, tuple[int, int]] = field(default_factory=dict)  # unit -> bits of warp 1, of its fellows (one further up)
     touches: list[int] = field(default_factory=list)  # by atom: the bits of all that is done to it
     writes: list[int] = field(default_factory=list)  # by atom: those of writes
+    arrived: list[int] = field(default_factory=list)  # by mbarrier without copies: all bits of arrivals
+    control: int = 0  # bits of what happens to barriers
     waits: list[int] = field(default_factory=list)  # by mbarrier: all bits of having passed
     waiters: list[int] = field(default_factory=list)  # by mbarrier: those of them that come to pass
     bystanders: list[tuple[int, ...]] = field(default_factory=list)  # by mbarrier: holders that never wait for it
@@ -224,7 +227,7 @@ def _bits(out: Layout, uses: dict[int, set[Use]]) -> None:
 
 def _masks(out: Layout) -> None:
     out.touches, out.writes = [0] * out.atoms, [0] * out.atoms
-    out.waits, out.waiters = [0] * len(out.mbarriers), [0] * len(out.mbarriers)
+    out.waits, out.waiters, out.arrived = ([0] * len(out.mbarriers) for _ in range(3))
     out.generics = [(0,) * len(u.holders) for u in out.units]
     for (atom, unit, kind), bits in out.accesses.items():
         out.touches[atom] |= bits.all
@@ -235,6 +238,10 @@ def _masks(out: Layout) -> None:
     for (k, unit), bits in out.passes.items():
         out.waits[k] |= bits.all
         out.waiters[k] |= bits.all if _by_warps(out.units[unit], out.mbarriers[k][0].name) else bits.own[0]
+    for (k, _), bits in out.arrivals.items():
+        out.arrived[k] |= bits.all
+    for bits in (*out.waits, *out.arrived, *(a | b for a, b in out.over), *out.bars.values()):
+        out.control |= bits
     out.bystanders = [_bystanders(out, k) for k in range(len(out.mbarriers))]
 
 
@@ -287,6 +294,11 @@ def _barrier_bits(out: Layout, k: int) -> None:
     for u in out.units:
         if any(isinstance(s, m.Wait) and s.barrier == name for s in m.walk(u.role.steps)):
             out.passes[k, u.number] = _three(out, u)
+    if any(isinstance(s, m.Tma) and s.barrier == name for u in out.units for s in m.walk(u.role.steps)):
+        return  # that its copies have arrived only those know who wait
+    for u in out.units:
+        if any(isinstance(s, m.Arrive | m.Expect) and s.barrier == name for s in m.walk(u.role.steps)):
+            out.arrivals[k, u.number] = _three(out, u)
 
 
 def _bars(out: Layout) -> set[int]:

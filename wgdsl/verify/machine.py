@@ -188,7 +188,8 @@ class Machine:
             raise Found(Rule.PROXY, u.number, bits=missing, atom=atom)
         self._replace(atom, bits, tag)
         self.happens(bits)
-        self.known[self.gathered + mbarrier] |= bits
+        # who knows that the copy has arrived knows what had happened to barriers before it was issued
+        self.known[self.gathered + mbarrier] |= bits | known & self.layout.control
 
     def _replace(self, atom: int, bits: int, tag: Tag) -> None:
         """What was done to the old content is over for everybody."""
@@ -204,14 +205,28 @@ class Machine:
 
     # Mbarriers.
     def arrive(self, u: Unit, mbarrier: int, lap: int, count: int, nbytes: int, by_thread: bool) -> None:
-        self._same_phase(u, mbarrier, lap, u.holders[:1] if by_thread else u.holders, "an arrival on")
+        holders = u.holders[:1] if by_thread else u.holders
+        self._conclude(mbarrier)
+        self._same_phase(u, mbarrier, lap, holders, "an arrival on")
         if count > self.pending[mbarrier]:
             takes = self.layout.mbarriers[mbarrier][0].count
             raise Found(Rule.PHASE, u.number, mbarrier=mbarrier, why=f"an arrival too many: its phases take {takes}")
         self.pending[mbarrier] -= count
         self.bytes[mbarrier] += nbytes
+        if (mine := self.layout.arrivals.get((mbarrier, u.number))) is not None:
+            bits = mine.own[0] if len(holders) < len(u.holders) else mine.all
+            self.forget(bits)
+            self.happens(bits)
+            for h, own in zip(holders, mine.own, strict=False):
+                self.known[h] |= own
         self.known[self.gathered + mbarrier] |= self.told(u, by_thread)
         self._turn(u, mbarrier)
+
+    def _conclude(self, mbarrier: int) -> None:
+        """Who knows of every arrival of the phase before knows that it is over."""
+        all_of_them, over = self.layout.arrived[mbarrier], self.layout.over[mbarrier][0]
+        if all_of_them and self.pending[mbarrier] == self.layout.mbarriers[mbarrier][0].count:
+            self.known = [x | over if x & all_of_them == all_of_them else x for x in self.known]
 
     def _same_phase(self, u: Unit, mbarrier: int, lap: int, holders: tuple[int, ...], what: str) -> None:
         phase = self.phase[mbarrier]
@@ -254,6 +269,8 @@ class Machine:
         if now < phase or now > phase + 1:
             raise Found(Rule.PHASE, u.number, mbarrier=k, why=f"a wait for the end of phase {phase} meets phase {now}")
         need = over if now == phase else before
+        if now == phase and any(not self.known[h] & need for h in holders):
+            self._conclude(k)
         if any(not self.known[h] & need for h in holders):
             why = f"a wait for the end of phase {phase} may come while phase {phase - 1} goes on"
             raise Found(Rule.PHASE, u.number, mbarrier=k, bits=need, why=why)

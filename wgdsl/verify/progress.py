@@ -186,7 +186,7 @@ class Progress:
         x, gone = state.machine, state.gone
         least = min([i for i, g in zip(x.item, gone, strict=True) if not g], default=0)
         places = tuple([
-            (s, t.numbers[a:], e, i - least, t.begun, self._going_on(state, u) if self.joined and s == ITEM else 0)
+            (s, t.numbers[a:], e, 0 if s == ENDED else i - least, t.begun, self._going_on(state, u))
             for u, (s, t, a, e, i) in enumerate(zip(state.stage, state.traces, state.at, state.event, x.item, strict=True))
         ])  # fmt: skip
         skeleton, known = self.normal.key(x, gone)
@@ -194,6 +194,8 @@ class Progress:
 
     def _going_on(self, state: State, u: int) -> int:
         """What a joined item is to a unit once the next one is named: equal for letters that go on alike whatever follows."""
+        if not self.joined or state.stage[u] != ITEM:
+            return 0
         item = state.machine.item[u]
         key = (u, state.word[item], self.ordinal(item), state.begun[u])
         if key not in self.kinds:

@@ -1,7 +1,7 @@
 """The number of an item, and dims outside of items: what of them may steer the roles, so that all words of items can be tried.
 
-In: a kernel.  Out: from which item of a CTA on, and after how many, what depends on an item's number comes round again; and every
-step that depends on more (WG0701).
+In: a kernel.  Out: from which item of a CTA on, and after how many, what depends on an item's number comes round again; and
+every step that depends on more (WG0701).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from ..program.poly import Atom, Poly
 from ..roles import model as m
 from ..roles.model import Kernel, Step
 from ..roles.text import step_text
-from .control import conditions, decisive, items_of, polys_in
+from .control import conditions, decisive, items_of, polys_in, steering
 from .letters import ORDINAL, free_dims
 
-FIXED = {ORDINAL, "wg"}
+NUMBERS = "an item's number steers by comparison with a constant, or by its remainder"
+DIMS = "outside of items no step of the protocol depends on a dim"
 Rhythm = tuple[int, int]  # from which item on, after how many
 
 
@@ -30,20 +31,17 @@ def rhythm(kernel: Kernel) -> Rhythm:
 
 def item_problems(kernel: Kernel) -> Iterator[IllFormedStep]:
     """Steps that an item's number, or outside of items a dim, steers in a way that isn't looked into."""
-    rule = "an item's number steers by comparison with a constant, or by its remainder"
     for s in {id(s): s for s, r in _numbered(kernel) if r is None}.values():
-        yield IllFormedStep(
-            span=s.span, rule=rule, why="the number of an item steers it in another way", step=step_text(kernel, s)
-        )
+        why = "the number of an item steers it in another way"
+        yield IllFormedStep(span=s.span, rule=NUMBERS, why=why, step=step_text(kernel, s))
     dims = free_dims(kernel)
     for role in kernel.roles:
-        steps = m.walk(tuple(s for s in _outside(role.steps)))
         lets: dict[str, list[Poly]] = {}
-        for s in steps:
+        for s in m.walk(tuple(_outside(role.steps))):
             _bind(s, lets)
-            if any(p.symbols() & dims for p in (*decisive(s), *_compared(s)) for p in _put_in(p, lets, dims)):
-                rule = "outside of items no step of the protocol depends on a dim"
-                yield IllFormedStep(span=s.span, rule=rule, why="a dim steers it, outside of items", step=step_text(kernel, s))
+            if any(p.symbols() & dims for q in steering(s) for p in _put_in(q, lets, dims)):
+                why = "a dim steers it, outside of items"
+                yield IllFormedStep(span=s.span, rule=DIMS, why=why, step=step_text(kernel, s))
 
 
 def _outside(steps: tuple[Step, ...]) -> Iterator[Step]:
@@ -64,12 +62,10 @@ def _numbered(kernel: Kernel) -> Iterator[tuple[Step, Rhythm | None]]:
         lets: dict[str, list[Poly]] = {}
         for s in m.walk(items.body):
             _bind(s, lets)
-            yield from ((s, _periodic(p)) for p in decisive(s) for p in _put_in(p, lets, {ORDINAL}) if ORDINAL in p.symbols())
-            yield from ((s, _signs(p)) for p in _compared(s) for p in _put_in(p, lets, {ORDINAL}) if ORDINAL in p.symbols())
-
-
-def _compared(s: Step) -> tuple[Poly, ...]:
-    return tuple(p for c in conditions(s) for p in polys_in(c))
+            compared = [p for c in conditions(s) for p in polys_in(c)]
+            for kind, polys in ((_periodic, decisive(s)), (_signs, compared)):
+                found = (p for q in polys for p in _put_in(q, lets, {ORDINAL}))
+                yield from ((s, kind(p)) for p in found if ORDINAL in p.symbols())
 
 
 def _bind(s: Step, lets: dict[str, list[Poly]]) -> None:
@@ -91,10 +87,8 @@ def _put_in(p: Poly, lets: dict[str, list[Poly]], wanted: set[str]) -> Iterator[
 
 
 def _leads(name: str, lets: dict[str, list[Poly]], wanted: set[str], seen: frozenset[str]) -> bool:
-    symbols = {x for v in lets[name] for x in v.symbols()}
-    return bool(symbols & wanted) or any(
-        x in lets and x not in seen and _leads(x, lets, wanted, seen | {name}) for x in symbols
-    )
+    symbols, seen = {x for v in lets[name] for x in v.symbols()}, seen | {name}
+    return bool(symbols & wanted) or any(x in lets and x not in seen and _leads(x, lets, wanted, seen) for x in symbols)
 
 
 def _periodic(p: Poly) -> Rhythm | None:
@@ -112,12 +106,10 @@ def _period(f: object) -> int | None:
 
 
 def _divisors(f: Atom) -> int | None:
-    """The product of all that is divided by within an atom."""
-    out = 1
-    if f.op in ("mod", "floordiv"):
-        if not f.args[1].constant:
-            return None
-        out = f.args[1].constant
+    """The product of all that is divided by within a remainder or quotient; None if there is more to it."""
+    if f.op not in ("mod", "floordiv") or not f.args[1].constant:
+        return None
+    out = f.args[1].constant
     for a in (x for arg in f.args for monomial, _ in arg.terms for x in monomial if isinstance(x, Atom)):
         inner = _divisors(a)
         if inner is None:
@@ -128,7 +120,7 @@ def _divisors(f: Atom) -> int | None:
 
 def _signs(p: Poly) -> Rhythm | None:
     """Of a comparison with 0: beside remainders, the number itself may be compared with a constant."""
-    slope = p.coefficient(ORDINAL) if all(ORDINAL not in x.symbols() for x in _mods(p)) else None
+    slope = p.coefficient(ORDINAL)
     if slope is None or not slope.constant:
         return _periodic(p)
     rest = p.substitute({ORDINAL: 0})
@@ -136,7 +128,3 @@ def _signs(p: Poly) -> Rhythm | None:
         return None
     far = abs(rest.constant)
     return (-(-far // slope.constant) if slope.constant > 0 else far // -slope.constant + 1), 1
-
-
-def _mods(p: Poly) -> Iterator[Poly]:
-    yield from (Poly((((f,), 1),)) for monomial, _ in p.terms for f in monomial if isinstance(f, Atom))

@@ -501,6 +501,7 @@ attention_fa3_persistent(const __grid_constant__ TMap Qs_map, const __grid_const
 #line 25 "schedules/hopper/attention_fa3_persistent.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
           const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
           #pragma unroll
           for (int k = 0; k < 8; ++k) {
@@ -649,6 +650,7 @@ attention_fa3_persistent(const __grid_constant__ TMap Qs_map, const __grid_const
 #line 25 "schedules/hopper/attention_fa3_persistent.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
           const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
           #pragma unroll
           for (int k = 0; k < 8; ++k) {

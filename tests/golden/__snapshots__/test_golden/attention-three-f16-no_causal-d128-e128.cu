@@ -491,6 +491,7 @@ attention_three(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMa
 #line 25 "schedules/hopper/attention_three.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
           const unsigned Vs_at = Vs_matrix_t + Vs_stage * 1280;
           #pragma unroll
           for (int k = 0; k < 5; ++k) {

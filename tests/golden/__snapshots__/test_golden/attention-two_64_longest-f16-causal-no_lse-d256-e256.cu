@@ -677,6 +677,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
 #line 24 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
           const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {
@@ -852,6 +853,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
 #line 24 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
           const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {

@@ -562,6 +562,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
 #line 24 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
           const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2560;
           #pragma unroll
           for (int k = 0; k < 5; ++k) {

@@ -601,6 +601,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
 #line 24 "schedules/hopper/attention_two.wg"
         // issue O += wgmma(P[j], Vs[j])
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::wgmma_fence();
         const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
         #pragma unroll
         for (int k = 0; k < 8; ++k) {
@@ -776,6 +777,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
 #line 24 "schedules/hopper/attention_two.wg"
         // issue O += wgmma(P[j], Vs[j])
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::wgmma_fence();
         const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
         #pragma unroll
         for (int k = 0; k < 8; ++k) {
@@ -952,6 +954,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
 #line 24 "schedules/hopper/attention_two.wg"
         // issue O += wgmma(P[j], Vs[j])
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::wgmma_fence();
         const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
         #pragma unroll
         for (int k = 0; k < 8; ++k) {

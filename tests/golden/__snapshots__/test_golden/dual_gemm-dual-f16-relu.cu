@@ -244,6 +244,7 @@ dual_gemm_dual(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
         ptx::wgmma_commit();
 #line 24 "schedules/hopper/dual_gemm.wg"
         // issue Up += wgmma(As[k], Ds[k])
+        ptx::wgmma_fence();
         ptx::fresh(Up);
         const unsigned Ds_at = Ds_matrix + As_stage * 1024;
         #pragma unroll
@@ -274,6 +275,7 @@ dual_gemm_dual(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
           ptx::wgmma_commit();
 #line 24 "schedules/hopper/dual_gemm.wg"
           // issue Up += wgmma(As[k], Ds[k])
+          ptx::wgmma_fence();
           const unsigned Ds_at2 = Ds_matrix + As_stage * 1024;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {

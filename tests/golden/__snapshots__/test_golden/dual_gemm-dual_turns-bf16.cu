@@ -266,6 +266,7 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
           ptx::wgmma_commit();
 #line 25 "schedules/hopper/dual_gemm_turns.wg"
           // issue Up += wgmma(As[k], Ds[k])
+          ptx::wgmma_fence();
           ptx::fresh(Up);
           const unsigned Ds_at = Ds_matrix + As_stage * 1024;
           #pragma unroll
@@ -296,6 +297,7 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
             ptx::wgmma_commit();
 #line 25 "schedules/hopper/dual_gemm_turns.wg"
             // issue Up += wgmma(As[k], Ds[k])
+            ptx::wgmma_fence();
             const unsigned Ds_at2 = Ds_matrix + As_stage * 1024;
             #pragma unroll
             for (int k = 0; k < 4; ++k) {

@@ -1,0 +1,105 @@
+"""The checks and the simulator judge random role programs alike: neither knows the other, and both know what the steps mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, note, settings
+from hypothesis import strategies as st
+
+from tests.agreement.cases import Case, cases, seeded
+from tests.agreement.oracle import SEEDS, SIZES, expected, fault, run
+from tests.agreement.programs import build
+from tests.agreement.shapes import RingShape, Shape, shape
+from tests.agreement.verdicts import FAULTS, OUTSIDE, refusals, table, verdict, witnessed
+from wgdsl.diagnostics.sim import Deadlock
+from wgdsl.roles.text import roles_text
+from wgdsl.sim.replay import replay
+
+# A case takes half a second: 60 as a rule, 400 in the thorough profile, and there in more orders.
+EXAMPLES = settings(max_examples=min(settings.default.max_examples, 400))
+ORDERS = SEEDS if settings.default.max_examples <= 60 else (None, *range(12))
+CORPUS = 100
+
+
+def told(case: Case) -> None:
+    note(roles_text(case.program, lines=False))
+
+
+@pytest.mark.timeout(1800)
+@EXAMPLES
+@given(cases())
+def test_what_faults_is_refused(case: Case):
+    """And what is accepted gives the same numbers in every order."""
+    told(case)
+    found = fault(case.program, case.warpgroups, seeds=ORDERS)
+    assume(not isinstance(found, OUTSIDE))
+    refused = refusals(case)
+    if found is not None:
+        assert refused, f"the checks accept this, and the simulator says: {found.title()}; {'; '.join(found.notes())}"
+    elif not refused:
+        the_same_in_every_order(case)
+
+
+def the_same_in_every_order(case: Case) -> None:
+    for size in SIZES[1::3]:
+        first = run(case.program, case.warpgroups, size)
+        for seed in range(1, 6):
+            np.testing.assert_array_equal(run(case.program, case.warpgroups, size, seed), first)
+
+
+@pytest.mark.timeout(1800)
+@EXAMPLES
+@given(cases(how_many=(1, 2, 3)))
+def test_a_counter_example_faults(case: Case):
+    """The word that the checks show leads the simulator to a fault of the same kind."""
+    told(case)
+    for p in witnessed(refusals(case)):
+        found = replay(case.program, p.witness, kinds=FAULTS[type(p)])
+        assert found is not None, f"{p.code}, {p.title()}: nothing happens at {p.witness}"
+        assert isinstance(found, FAULTS[type(p)]), f"{p.code}, {p.title()}: the simulator says {found.code}, {found.title()}"
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        Shape(rings=(RingShape(),), loader="around"),
+        Shape(rings=(RingShape(),), idle=True),
+        Shape(rings=(RingShape(), RingShape(stages=3)), producers=2, idle=True, trips="item"),
+    ],
+    ids=["a thread elected for all items", "a role without items", "a role without items, two loaders"],
+)
+def test_forms_of_roles(s: Shape):
+    right(s)
+
+
+@EXAMPLES
+@given(st.randoms(use_true_random=False).map(lambda r: shape(r.choice)))
+def test_skeletons_are_right(s: Shape):
+    """Undisturbed programs compute what NumPy does and are accepted, unless a ring is too short for their order."""
+    assume(not s.flawed)
+    right(s)
+
+
+def right(s: Shape) -> None:
+    program = build(s)
+    found = fault(program, s.warpgroups)
+    if found is not None:
+        assert isinstance(found, Deadlock) and min(r.stages for r in s.rings) <= 2, found.title()
+        return
+    for size in SIZES:
+        np.testing.assert_array_equal(run(program, s.warpgroups, size), expected(s, program, size))
+    assert refusals(Case(shape=s)) == ()
+
+
+@pytest.mark.timeout(1800)
+def test_the_corpus_is_not_vacuous():
+    """Right and wrong programs, accepted and refused ones, and many kinds of both faults and rules."""
+    found = [verdict(seeded(seed)) for seed in range(CORPUS)]
+    print(table(found))
+    assert not [seed for seed, v in enumerate(found) if v.missed]
+    assert 0.3 <= sum(v.wrong for v in found) / CORPUS <= 0.7
+    assert 0.3 <= sum(not v.refused for v in found) / CORPUS <= 0.7
+    assert len({type(v.fault) for v in found if v.wrong}) >= 8
+    assert len({v.refused for v in found if v.refused}) >= 8
+    assert sum(bool(v.refused) and not v.shown and not v.wrong for v in found) <= 0.03 * CORPUS, "right programs are refused"
