@@ -16,6 +16,7 @@ from wgdsl.mutate.domains import unchanged
 from wgdsl.mutate.events import written
 from wgdsl.mutate.model import Change
 from wgdsl.mutate.sites import sites
+from wgdsl.program.poly import Poly
 from wgdsl.roles import model as m
 from wgdsl.roles.model import RoleProgram, walk
 from wgdsl.roles.text import roles_text
@@ -171,7 +172,8 @@ def test_an_emptied_block_goes_too():
 
 def test_the_end_of_a_cta_with_one_item():
     """Nothing follows the last barrier and the last advance, and no fill waits for the last release."""
-    program = gemm("nk").compile().forms.roles
+    met = m.BarSync(id=Poly.of("wg") + 1, threads=128, note="copied")
+    program = edit(gemm("nk").compile().forms.roles, lambda s: (s, met) if isinstance(s, m.CopyOut) else s)
     assert [x.variant.event for x in exempt(program, "no-bar")] == ['sync bar wg + 1 threads 128  "copied"']
     assert [x.variant.event for x in exempt(program, "no-advance", "math 23")] == ["advance As"]
     assert len(exempt(program, "no-last-release")) == 1
@@ -183,7 +185,12 @@ def test_the_end_of_a_cta_with_one_item():
 
 def test_a_wait_for_what_has_been_awaited():
     """The store is awaited before Q's slot is released: at the end of the role nothing is left."""
-    kernel = attention("fa3_persistent", True, 64).compile().forms.roles.kernels[0]
+    program = attention("fa3_persistent", True, 64).compile().forms.roles
+    (wait,) = (s for r in program.kernels[0].roles for s in m.walk(r.steps) if isinstance(s, m.WaitStore))
+    roles = tuple(
+        replace(r, steps=(*r.steps, m.Elect(body=(wait,)))) if r.name == "math" else r for r in program.kernels[0].roles
+    )
+    kernel = replace(program.kernels[0], roles=roles)
     (event,) = written(kernel, m.WaitStore)
     in_items, at_end = (path for path, _ in event.copies)
     assert unchanged(kernel, event.role, [Change(path=at_end)])
