@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from tests.broken import BROKEN
+from tests.broken import BROKEN, right
 from tests.shipped import KERNELS, field_ids
+from tests.sim.programs import edit
 from tests.verify.kernels import apart
 from wgdsl.diagnostics import protocol as p
 from wgdsl.diagnostics import sim
 from wgdsl.diagnostics.model import WgError
+from wgdsl.program.expr import Affine
+from wgdsl.program.poly import Poly
+from wgdsl.roles import model as m
 from wgdsl.sim.replay import replay
 from wgdsl.verify import check, verify
 from wgdsl.verify.closure import Explorer, explore
@@ -99,3 +104,20 @@ def test_states_taken_together_and_apart_agree():
     flags = tuple((f, True) for f in flags_of(kernel))
     together, alone = (Explorer(kernel, flags, 20_000, merged=m).run() for m in (True, False))
     assert together.fault is None and alone.fault is None
+
+
+@pytest.mark.parametrize("at", [400, 1000, 12345])
+def test_a_branch_that_only_large_sizes_take(at):
+    """The wait in the loop is left out from a size on that no item within the cap has."""
+    more = Poly.of("K") - at
+
+    def guarded(s):
+        inside = isinstance(s, m.Loop) and any(isinstance(x, m.Wgmma) for x in s.body)
+        if not inside:
+            return s
+        wait = next(x for x in s.body if isinstance(x, m.Wait))
+        rest = tuple(m.If(cond=Affine(poly=-more - 1), then=(x,)) if x is wait else x for x in s.body)
+        return replace(s, body=rest)
+
+    fault = explore(edit(right("pipelined"), guarded).kernels[0]).fault
+    assert fault is not None and fault.letters[0].dims["K"] >= at

@@ -418,6 +418,7 @@ class TooManyStates(Problem):
     kernel: str
     limit: int
     widest: str
+    unit: str = "states"
 
     code: ClassVar[str] = "WG0722"
     doc: ClassVar[str] = """The verifier goes into a limited number of states of the protocol, and says so if that isn't enough,
@@ -426,7 +427,7 @@ many kinds of items.
 """
 
     def title(self) -> str:
-        return f"the protocol of `{self.kernel}` has more than {self.limit} states"
+        return f"the protocol of `{self.kernel}` has more than {self.limit} {self.unit}"
 
     def notes(self) -> tuple[str, ...]:
         return (f"most differ in {self.widest}",) if self.widest else ()

@@ -305,6 +305,22 @@ def _once(k: Kernel) -> Iterator[Found]:
                 yield s, "a role goes through its items once, and not in a branch or a loop"
 
 
+def _given(k: Kernel) -> Iterator[Found]:
+    """Where a role has its items from."""
+    for role in k.roles:
+        for items in (s for s in walk(role.steps) if isinstance(s, m.Items)):
+            inside = list(walk(items.body))
+            fetches = [s for s in inside if isinstance(s, m.Fetch)]
+            always = [s for s in _unelected(items.body) if isinstance(s, m.Fetch)]
+            if items.source == "counter" and (len(fetches) != 1 or len(always) != 1):
+                yield items, "items from the counter take one `fetch item`, outside of branches and loops"
+            if items.source != "counter" and fetches:
+                yield fetches[0], "`fetch item` belongs to items from the counter"
+            taken = next((s for s in inside if isinstance(s, m.TakeItem)), None)
+            if taken is not None and items.source != "work":
+                yield taken, "`take item` belongs to items from work"
+
+
 def _unelected(steps: tuple[Step, ...]) -> Iterator[Step]:
     for s in steps:
         if isinstance(s, m.Elect):
@@ -328,6 +344,7 @@ RULES = (
     Rule("a product's operands and accumulator have its shape and type", _products),
     Rule("what several CTAs add to holds f32", _adds),
     Rule("a role goes through its items once, outside of branches and loops", _once),
+    Rule("items come from one place: the grid, the counter by one fetch each, or what another role has put", _given),
     Rule("an item's number is asked for only where items are counted", _items),
     Rule("a value is used as what it is; two names for the same registers have one kind and size", _values),
 )

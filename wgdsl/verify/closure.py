@@ -55,7 +55,11 @@ def explore(kernel: Kernel, limit: int = LIMIT) -> Exploration:
 
 
 def _explored(kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int) -> Exploration:
-    found = Explorer(kernel, flags, limit).run()
+    try:
+        explorer = Explorer(kernel, flags, limit)
+    except Found as e:  # too much to try
+        return Exploration(kernel=kernel.name, fault=Fault(found=e, progress=Progress(kernel, flags, []), word=()))
+    found = explorer.run()
     if found.fault is None or found.fault.found.rule == Rule.STATES:
         return found
     real = shortest(found.fault)
@@ -132,9 +136,11 @@ class Explorer:
         """Let loops run more often. Only items with such loops are new; if not, of so many dims only some could be tried."""
         before, self.cap = self.cap, self.cap + MORE
         more = letters(self.kernel, self.cap)
-        if sum(x.trips <= before for x in more) == len(self.progress.letters):
+        known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.letters}
+        if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.letters):
             self.pumps.clear()
-            self.progress.more([x for x in more if x.trips > before])
+            longer = (x for x in more if x.trips > before)
+            self.progress.more([x for x in longer if (*x.dims.items(), *x.indices.items()) not in known])
         else:
             self.begin(self.cap)
             self.go(self.state)

@@ -22,12 +22,16 @@ from ..program.poly import Atom, Poly
 from ..roles import model as m
 from ..roles.model import Kernel, Step
 from .control import conditions, decisive, integers, items_of, polys_in, steering
+from .machine import Found, Rule
 
 TRIES = 400_000  # combinations of dims and indices that are looked at
 TILE = 8  # constants below this are no tile sizes
 LOOKAHEAD = 64  # rounds of a loop in which a value is told apart that depends on its variable
 FEWER = 16  # of each, if it depends on those of several loops
 BEYOND = 3  # tiles past the cap that dims go, so that other runs of tiles may stand beside a loop at its cap
+LONGEST = 4000  # rounds of a loop in an item that is tried
+MOST_SIZES = 6000  # of one dim
+BRANCH = "branch"
 FOLLOWS, BEGUN, ORDINAL = "item.follows", "item.begun", "item.ordinal"
 
 
@@ -44,19 +48,39 @@ def letters(kernel: Kernel, cap: int) -> list[Letter]:
     """The smallest item of each kind, short ones first."""
     space = _Space(kernel)
     bound = space.samples(cap)
-    columns, trips = space.behaviour(bound)
+    columns, branches, trips = space.behaviour(bound)
     fits = np.flatnonzero(trips <= cap)
     fits = fits[np.argsort(space.size(bound)[fits], kind="stable")]
     if not columns:
         chosen = fits[:1]
     else:
         table = np.stack([np.broadcast_to(c, trips.shape)[fits] for c in columns], axis=1)
-        chosen = fits[np.sort(_distinct(table))]
+        chosen = fits[np.sort(np.unique(_kinds(table), return_index=True)[1])]
+    chosen = np.concatenate([chosen, _only_longer(branches, trips, fits)])
+    if len(chosen) and trips[chosen].max() > LONGEST:
+        raise Found(
+            Rule.STATES,
+            0,
+            name=f"{LONGEST} rounds in an item to be tried",
+            why=f"branches that are taken only beyond {LONGEST} rounds of a loop",
+        )
     return [space.letter(bound, int(k), int(trips[k])) for k in chosen]
 
 
-def _distinct(table: np.ndarray) -> np.ndarray:
-    """The first row of each kind."""
+def _only_longer(branches: list[Any], trips: np.ndarray, fits: np.ndarray) -> np.ndarray:
+    """The shortest item of each choice of branches that none within the cap makes."""
+    if not branches or not len(trips):
+        return np.zeros(0, dtype=np.int64)
+    kinds = _kinds(np.stack([np.broadcast_to(b, trips.shape) for b in branches], axis=1))
+    rest = np.flatnonzero(~np.isin(kinds, np.unique(kinds[fits])))
+    rest = rest[np.argsort(trips[rest], kind="stable")]
+    return rest[np.sort(np.unique(kinds[rest], return_index=True)[1])]
+
+
+def _kinds(table: np.ndarray) -> np.ndarray:
+    """A number for each row, the same for equal ones."""
+    if not len(table):
+        return np.zeros(0, dtype=np.int64)
     low, high = table.min(axis=0), table.max(axis=0)
     table = (table - low)[:, high > low]
     key, room = np.zeros(len(table), dtype=np.int64), 1
@@ -65,7 +89,7 @@ def _distinct(table: np.ndarray) -> np.ndarray:
             _, key = np.unique(key, return_inverse=True)
             room = int(key.max()) + 1
         key, room = key * (int(span) + 1) + column, room * (int(span) + 1)
-    return np.unique(key, return_index=True)[1]
+    return key
 
 
 class _Space:
@@ -126,14 +150,18 @@ class _Space:
         """Each entry once for each block of an axis."""
         axis = self.axes[name]
         blocks = np.maximum(np.broadcast_to(integers(axis.blocks)(bound), bound[""].shape), 0)
+        if int(blocks.sum()) > 10 * TRIES:
+            raise Found(Rule.STATES, 0, name=f"{10 * TRIES} items to be tried", why=f"the items of a launch, by `{name}`")
         rows = np.repeat(np.arange(len(blocks)), blocks)
         first = np.repeat(np.cumsum(blocks) - blocks, blocks)
         out = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in bound.items()}
         return out | {name: (np.arange(len(rows)) - first) * axis.tile}
 
-    def behaviour(self, bound: Mapping[str, Any]) -> tuple[list[Any], np.ndarray]:
-        """What steers the roles, a column each, and how often the longest loop runs."""
+    def behaviour(self, bound: Mapping[str, Any]) -> tuple[list[Any], list[Any], np.ndarray]:
+        """What steers the roles, a column each; which of it are branches that no loop variable decides; and the rounds of the
+        longest loop."""
         columns: list[Any] = []
+        branches: list[Any] = []
         trips = np.zeros(bound[""].shape, dtype=np.int64)
         nexts = {m.NEXT + name: bound[name] for name in self.axes}
         for role, items in self.items:
@@ -142,9 +170,10 @@ class _Space:
                 for column, loop in _Columns(self.kernel).of(items.body, at):
                     if isinstance(column, np.ndarray):
                         columns.append(column)
-                    if loop is not None:
+                        branches += [column] if loop is BRANCH else []
+                    if loop is not None and loop is not BRANCH:
                         trips = np.maximum(trips, loop)
-        return columns, trips
+        return columns, branches, trips
 
     def size(self, bound: Mapping[str, Any]) -> np.ndarray:
         return reduce(np.add, (bound[name] for name in (*self.dims, *self.indices)), bound[""])
@@ -180,7 +209,9 @@ class _Columns:
                 there = lambda at: np.maximum(integers(start)(at), 0) < np.minimum(integers(stop)(at), rows)  # noqa: E731, B023
                 yield from ((v, None) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
             elif isinstance(s, m.If | m.Wgmma):
-                yield from ((v, None) for c in conditions(s) for p in polys_in(c) for v in self._compared(p, at))
+                for p in (p for c in conditions(s) for p in polys_in(c)):
+                    alone = not p.symbols() & (self.loops.keys() | self.lets.keys())
+                    yield from ((v, BRANCH if alone else None) for v in self._compared(p, at))
             else:
                 yield from ((v, None) for p in decisive(s) if p.constant is None for v in self._value(p, at))
             for block in s.blocks():
@@ -327,6 +358,13 @@ def _around(step: int, offsets: list[int], limit: int) -> list[int]:
     nothing changes."""
     moves = {0, *(s * c for c in offsets for s in ((1, -1) if c % step else ()))}
     limit += max(offsets, default=0)
+    if limit // step * len(moves) > MOST_SIZES:
+        raise Found(
+            Rule.STATES,
+            0,
+            name=f"{MOST_SIZES} sizes of a dim to be tried",
+            why=f"sizes up to {limit}, which its constants ask for",
+        )
     return sorted({k + o + d for k in range(0, limit + 1, step) for o in moves for d in (-1, 0, 1) if k + o + d >= 0} | {0, 1})
 
 

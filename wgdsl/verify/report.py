@@ -26,7 +26,13 @@ def problem_of(fault: Fault) -> Problem:
     """The error to show."""
     kernel, found = fault.progress.kernel, fault.found
     if found.rule == Rule.STATES:
-        return p.TooManyStates(span=kernel.roles[0].span, kernel=kernel.name, limit=int(found.name), widest=found.why)
+        return p.TooManyStates(
+            span=kernel.roles[0].span,
+            kernel=kernel.name,
+            limit=int(found.name.split()[0]),
+            unit=found.name.partition(" ")[2] or "states",
+            widest=found.why,
+        )
     watch = Watch()
     again = replayed(fault.progress, fault.word, watch)
     assert again is not None and watch.state is not None

@@ -42,8 +42,8 @@ class Trace:
     trips: Mapping[int, int]
 
     def longest(self, cap: int) -> frozenset[int]:
-        """The loops that run as often as any may."""
-        return frozenset(loop for loop, n in self.trips.items() if n == cap)
+        """The loops that run as often as any may, or even more often."""
+        return frozenset(loop for loop, n in self.trips.items() if n >= cap > 0)
 
 
 @dataclass(eq=False)
