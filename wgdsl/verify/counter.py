@@ -9,7 +9,7 @@ from itertools import product
 from ..roles.model import Step
 from ..roles.witness import Witness, WitnessItem
 from .letters import Letter
-from .machine import Found
+from .machine import Found, Rule
 from .progress import AHEAD, END, Progress, State
 
 SHORT = 8  # letters of which shorter counter-examples are made
@@ -32,9 +32,8 @@ class Fault:
     def witness(self) -> Witness:
         """The same for the simulator."""
         items = tuple(WitnessItem(dims=tuple(x.dims.items()), indices=tuple(x.indices.items())) for x in self.letters)
-        late = ((self.found.late.role.name, self.found.late.wg),) if self.found.late is not None else ()
         dims = items[0].dims if items else ()
-        return Witness(kernel=self.progress.kernel.name, items=items, dims=dims, flags=self.progress.flags, late=late)
+        return Witness(kernel=self.progress.kernel.name, items=items, dims=dims, flags=self.progress.flags)
 
 
 @dataclass(eq=False)
@@ -83,8 +82,8 @@ def replayed(progress: Progress, word: Sequence[int], watch: Watch | None = None
 def shortest(fault: Fault) -> Fault | None:
     """The fault of a shortest word that has one; None if that of the word that was found isn't real."""
     real = replayed(fault.progress, fault.word)
-    if real is None:
-        return None
+    if real is None or real.found.rule == Rule.RUNAWAY:  # a shorter word would end before the role is far ahead
+        return real
     shorter = (replayed(fault.progress, word) for word in _words(fault, len([k for k in real.word if k != END])))
     return next((f for f in shorter if f is not None), real)
 

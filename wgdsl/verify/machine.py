@@ -41,8 +41,6 @@ class Rule:
 class Found(Exception):
     """A rule is broken, by the current event of a unit. `bits`: what it should have known. The rest says where."""
 
-    late: Unit | None = None  # who has to fall behind for the fault to show, if not all do
-
     def __init__(self, rule: str, unit: int, *, bits=0, atom=-1, mbarrier=-1, why="", name=""):
         super().__init__(rule)
         self.rule, self.unit, self.bits = rule, unit, bits
