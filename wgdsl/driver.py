@@ -25,7 +25,7 @@ from .runtime.kernel import Forms, Kernel
 from .sources import Found, find, is_text
 from .syntax import ast
 from .syntax.lines import Explicit
-from .targets.choice import resolve
+from .targets.choice import TARGETS, resolve
 
 TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
 UNFIXED = (AxisNotCovered, ExtentNotFixed)
@@ -302,10 +302,9 @@ def _unfixed(found: Found, settings: Settings, failed: WgError) -> list[str]:
 
 def lowered_steps() -> dict[str, frozenset[str]]:
     """Target -> the steps of role programs that are emitted for it; every step has an entry for each target that has any."""
-    from .emit import LOWERINGS
+    from .emit import lowered as emitted
 
-    targets = {target for _, target in LOWERINGS}
-    return {t: frozenset(step.__name__ for step, target in LOWERINGS if target == t) for t in sorted(targets)}
+    return {t: frozenset(step.__name__ for step in emitted(t)) for t in TARGETS}
 
 
 def check_program(program: ast.Program, source: Source) -> None:

@@ -390,7 +390,7 @@ works:
 class RowsPerWarpgroup(Problem):
     code: ClassVar[str] = "WG0414"
     doc: ClassVar[str] = """wgmma computes 64 rows for a warpgroup: a role of n warpgroups that splits an index owns 64 * n rows
-of it.
+of it. mma computes 16 rows for a warp, and a warp may own several such blocks: 4 * n warps own a multiple of 64 * n rows.
 
 In schedule `simple` for `attention`:
 
@@ -403,12 +403,22 @@ works:
     tile: int
     warpgroups: int
     split: bool = True
+    most: int = 1  # blocks of 64 rows for each
+    unit: str = "warpgroup"
+
+    @property
+    def owners(self) -> str:
+        n = self.warpgroups if self.unit == "warpgroup" else 4 * self.warpgroups
+        return f"{n} {self.unit}{'s' * (n > 1)}"
 
     def title(self) -> str:
         if not self.split and self.warpgroups > 1:
-            return f"{self.warpgroups} warpgroups would multiply the same rows of `{self.index}`"
-        owners = "1 warpgroup owns" if self.warpgroups == 1 else f"{self.warpgroups} warpgroups own"
-        return f"{owners} {self.tile} rows of `{self.index}`, which must be 64 each"
+            return f"{self.owners} would multiply the same rows of `{self.index}`"
+        owners = f"{self.owners} own{'s' * (self.owners[:2] == '1 ')}"
+        if self.most == 1:
+            return f"{owners} {self.tile} rows of `{self.index}`, which must be 64 each"
+        each = 64 * self.warpgroups
+        return f"{owners} {self.tile} rows of `{self.index}`, which must be a multiple of {each}, {each * self.most} at most"
 
     def help(self) -> str:
         share = "" if self.split or self.warpgroups == 1 else f"`split {self.index}` at the role, and "

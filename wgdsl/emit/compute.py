@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import reduce
 from itertools import groupby
 
 from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
 from ..roles.model import OUTWEIGHS, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
+from ..targets.registers import WARPGROUP
 from .context import RoleContext
-from .elements import Elements, Rank, Written, float_text
+from .elements import Elements, Rank, Written, float_text, halves_loop
 from .lowering import lowers
 from .writer import bare
 
@@ -83,15 +85,15 @@ def _reduce(ctx: RoleContext, op: ReduceOp) -> None:
         identity = elements.number({"sum": 0.0, "max": -math.inf, "min": math.inf}[op.op])
         elements.half()
         body = f"acc[half] = {_combine(ctx, op.op, 'acc[half]', elements.text(op.src, Rank.TILE))};"
-        elements.arrays.append("float acc[2];")
+        elements.arrays.append(f"float acc[{ctx.halves}];")
         again = list(elements.row_head)
-        elements.emit([f"acc[half] = {bare(start) if early else identity};"], [body], 64 * columns // 128)
+        elements.emit([f"acc[half] = {bare(start) if early else identity};"], [body], ctx.rows * columns // WARPGROUP)
         result = f"{ctx.ptx(f'quad_{op.op}')}(acc[half])" if op.lanes == "full" else "acc[half]"
         if op.start is not None and not early:
             result = _combine(ctx, op.op, start, result)
-            ctx.out.loop("for (int half = 0; half < 2; ++half)", [*again, f"{target}[half] = {result};"])
+            ctx.out.loop(halves_loop(ctx.halves), [*again, f"{target}[half] = {result};"])
             return
-        ctx.out.loop("for (int half = 0; half < 2; ++half)", [f"{target}[half] = {result};"])
+        ctx.out.loop(halves_loop(ctx.halves), [f"{target}[half] = {result};"])
 
 
 def _combine(ctx: RoleContext, op: str, a: str, b: str) -> str:
@@ -102,7 +104,7 @@ def _complete(ctx: RoleContext, op: CompleteOp) -> None:
     ctx.out.comment(_title(op))
     name = ctx.value(op.value)[1]
     call = ctx.ptx(f"quad_{op.op}")
-    ctx.out.loop("for (int half = 0; half < 2; ++half)", [f"{name}[half] = {call}({name}[half]);"])
+    ctx.out.loop(halves_loop(ctx.halves), [f"{name}[half] = {call}({name}[half]);"])
 
 
 def _vote(ctx: RoleContext, op: VoteOp) -> None:
@@ -111,9 +113,10 @@ def _vote(ctx: RoleContext, op: VoteOp) -> None:
     with ctx.scope.temporaries() as names, ctx.out.block():
         elements = Elements(ctx, op.rows, None, names)
         text = bare(elements.text(op.cond, Rank.ROW))
-        elements.arrays.append("bool holds[2];")
+        elements.arrays.append(f"bool holds[{ctx.halves}];")
         elements.emit([f"holds[half] = {text};"], [])
-        ctx.out.line(f"{name} = __any_sync(~0u, holds[0] || holds[1]);")
+        any_row = " || ".join(f"holds[{k}]" for k in range(ctx.halves))
+        ctx.out.line(f"{name} = __any_sync(~0u, {any_row});")
 
 
 def _room(ctx: RoleContext, op: RoomOp) -> None:
@@ -121,7 +124,7 @@ def _room(ctx: RoleContext, op: RoomOp) -> None:
     total, name = ctx.value(op.total)[1], ctx.value(op.dst)[1]
     log = f"{ctx.ptx('log2_approx')}({total}[half] * {float_text(OUTWEIGHS)})"
     body = f"{name}[half] = fmaxf({float_text(-op.limit)}, fminf(0.0f, -{log}));"
-    ctx.out.loop("for (int half = 0; half < 2; ++half)", [body])
+    ctx.out.loop(halves_loop(ctx.halves), [body])
 
 
 _LOWER = {MapOp: _map, ReduceOp: _reduce, VoteOp: _vote, RoomOp: _room, CompleteOp: _complete}
@@ -174,10 +177,11 @@ def _fused(ctx: RoleContext, op: MapOp, elements: Elements, pattern: tuple[Expr,
         elements.emit([], move, target.length)
         array = offset.removesuffix("[half]")
         ctx.out.comment("the rounding of a large offset would swamp the difference: then subtract first")
-        with ctx.out.block(f"if (__any_sync(~0u, !(fmaxf(fabsf({array}[0]), fabsf({array}[1])) <= {float_text(FAR)})))"):
+        furthest = reduce(lambda a, b: f"fmaxf({a}, {b})", (f"fabsf({array}[{k}])" for k in range(ctx.halves)))
+        with ctx.out.block(f"if (__any_sync(~0u, !({furthest} <= {float_text(FAR)})))"):
             elements.half()
             elements.emit([], [f"{name}[at] -= {centre};"], target.length)
-            ctx.out.line(f"{array}[0] = {array}[1] = 0.0f;")
+            ctx.out.line(" = ".join([*(f"{array}[{k}]" for k in range(ctx.halves)), "0.0f;"]))
         elements.half()
         scaled = Written(text=f"fmaf({name}[at], {factor}, -{offset})")
         text = bare(elements.text(rewrite(op.expr, lambda e: scaled if e == whole else None), Rank.TILE))

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from ..diagnostics.model import InternalError
 from ..program.poly import Poly
 from ..roles.model import Advance, Barrier, Buffer, Kernel, Ring, Role, Slot, Step, Value, Wait, walk
+from ..targets.choice import TARGETS
 from ..targets.mbarrier import MBARRIER_BYTES
+from ..targets.wgmma import M
 from .integers import PRODUCT, SHIFT, SUM, Integers
 from .lowering import lower
 from .ptx import NEEDS, WRAPPERS, Function
@@ -89,6 +91,9 @@ class RoleContext:
     def __init__(self, shared: KernelContext, role: Role, lines: bool = True):
         self.shared, self.role = shared, role
         self.kernel = shared.kernel
+        self.target = TARGETS[self.kernel.target]
+        self.rows = next((v.rows for v in self.kernel.values if v.role == role.name), M)  # of its register tiles
+        self.halves = self.rows // 32  # rows of which a thread holds elements
         self.scope, self.ptx = shared.scope, shared.ptx
         self.out = Writer(lines=lines)
         self.head: dict[str, str] = {}
@@ -112,15 +117,21 @@ class RoleContext:
         self.head.setdefault("thread", "const int thread = threadIdx.x & 127;  // of the warpgroup")
         return "thread"
 
+    def role_thread(self) -> str:
+        self.head.setdefault("role_thread", f"const int role_thread = threadIdx.x - {128 * self.role.first};")
+        return "role_thread"
+
     def lane(self) -> str:
         self.head.setdefault("lane", "const int lane = threadIdx.x & 31;")
         return "lane"
 
     def fragment_row(self) -> str:
-        """The first of the two rows of a thread's fragments; the other is 8 below."""
+        """The first of the rows of a thread's fragments; each of the others is 8 below."""
         self.thread()
         self.lane()
-        self.head.setdefault("row", "const int row = thread / 32 * 16 + lane / 4;  // of its fragments: row and row + 8")
+        others = ", ".join(["row", *(f"row + {8 * k}" for k in range(1, self.halves - 1))])
+        what = f"{others} and row + {8 * (self.halves - 1)}"
+        self.head.setdefault("row", f"const int row = thread / 32 * {8 * self.halves} + lane / 4;  // of its fragments: {what}")
         return "row"
 
     def fragment_col(self) -> str:

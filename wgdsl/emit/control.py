@@ -26,6 +26,7 @@ from ..roles.model import (
     Step,
     TakeItem,
 )
+from ..targets.sm_90a import HOPPER
 from .context import RoleContext, grid_symbol
 from .integers import PRIMARY, SUM, Integers
 from .lowering import lowers
@@ -300,7 +301,7 @@ def elect(ctx: RoleContext, step: Elect) -> None:
     ctx.elected = False
 
 
-@lowers(Registers)
+@lowers(Registers, HOPPER)
 def registers(ctx: RoleContext, step: Registers) -> None:
     ctx.need_all_threads(step)
     name = {"inc": "setmaxnreg_inc", "dec": "setmaxnreg_dec"}[step.direction]

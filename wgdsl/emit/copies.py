@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..roles.model import Tma, TmaStore
+from ..targets.sm_90a import HOPPER
 from .context import RoleContext
 from .lowering import lowers
 
 
-@lowers(Tma)
+@lowers(Tma, HOPPER)
 def tma(ctx: RoleContext, step: Tma) -> None:
     to = ctx.tile_address(ctx.kernel.buffer(step.buffer), step.part, step.slot, step.panel)
     bar = ctx.barrier_address(ctx.kernel.barrier(step.barrier), step.barrier_part, step.slot)
@@ -16,7 +17,7 @@ def tma(ctx: RoleContext, step: Tma) -> None:
     ctx.out.line(f"{call}({to}, {ctx.scope.get('map', step.map)}, {coords}, {bar});")
 
 
-@lowers(TmaStore)
+@lowers(TmaStore, HOPPER)
 def tma_store(ctx: RoleContext, step: TmaStore) -> None:
     source = ctx.tile_address(ctx.kernel.buffer(step.buffer), step.part, step.slot, step.panel)
     coords = ", ".join(ctx.text(c) for c in step.coords)

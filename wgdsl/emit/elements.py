@@ -1,7 +1,7 @@
 """Expressions over a register tile as C++: what is the same for all elements is computed once, what is the same along a
 row once a row, and only the rest for each element.
 
-A thread holds two rows of a tile (`half` 0 and 1) and the elements `at` of the accumulator layout. An element's column is
+A thread holds two rows of a tile of 64 (`half` 0 and 1), four of one of 128, and the elements `at` of the accumulator layout. An element's column is
 the thread's first column plus `col`, a constant once the loop is unrolled; so an integer predicate costs one comparison
 with a limit that is known per row.
 """
@@ -40,7 +40,7 @@ from ..program.expr import (
 )
 from ..program.poly import Poly, Symbol
 from ..roles.model import Axis
-from ..targets.wgmma import ACCUMULATOR, Digit
+from ..targets.wgmma import ACCUMULATOR, Digit, accumulator
 from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .integers import PRIMARY, PRODUCT, SUM, Integers
@@ -73,10 +73,24 @@ def _digits(digits: tuple[Digit, ...], name: str) -> str:
     return " + ".join(terms)
 
 
-_HALF = next(d for d in ACCUMULATOR.row if d.source == "element")
-HALF_LINE = f"const int half = at / {_HALF.divide} % {_HALF.modulo};"
-HALF_ROWS = _HALF.scale
-COL_LINE = f"const int col = {_digits(tuple(d for d in ACCUMULATOR.col if d.source == 'element'), 'at')};"
+HALF_ROWS = next(d for d in ACCUMULATOR.row if d.source == "element").scale
+
+
+def half_line(rows: int) -> str:
+    """Which of a thread's rows an element stands in, for tiles of so many rows."""
+    half = next(d for d in accumulator(rows).row if d.source == "element")
+    return f"const int half = at / {half.divide} % {half.modulo};"
+
+
+def col_line(rows: int) -> str:
+    """Its column, from the thread's first one on."""
+    digits = tuple(d for d in accumulator(rows).col if d.source == "element")
+    return f"const int col = {_digits(digits, 'at')};"
+
+
+def halves_loop(halves: int) -> str:
+    """The head of a loop over a thread's rows."""
+    return f"for (int half = 0; half < {halves}; ++half)"
 
 
 def float_text(value: float) -> str:
@@ -158,7 +172,7 @@ class Elements:
             if own == Rank.UNIFORM:
                 self.uniform.append(f"{'' if kind.endswith('*') else 'const '}{kind} {name} = {text};")
             else:
-                self.arrays.append(f"{kind} {name}[2];")
+                self.arrays.append(f"{kind} {name}[{self.ctx.halves}];")
                 self.row.append(f"{name}[half] = {text};")
             self._memo[key] = name
         return self._memo[key] if own == Rank.UNIFORM else self.of_row(self._memo[key], level)
@@ -169,10 +183,10 @@ class Elements:
         return f"{name}[half]"
 
     def half(self) -> None:
-        self._once(self.tile_head, HALF_LINE)
+        self._once(self.tile_head, half_line(self.ctx.rows))
 
     def col(self) -> str:
-        self._once(self.tile_head, COL_LINE)
+        self._once(self.tile_head, col_line(self.ctx.rows))
         return "col"
 
     @staticmethod
@@ -186,7 +200,7 @@ class Elements:
         for text in (*self.uniform, *self.arrays):
             out.line(text)
         if self.row or row_body:
-            out.loop("for (int half = 0; half < 2; ++half)", [*self.row_head, *self.row, *row_body])
+            out.loop(halves_loop(self.ctx.halves), [*self.row_head, *self.row, *row_body])
         if tile_body and self.column:
             self._by_columns(tile_body, elements)
         elif tile_body:
@@ -194,16 +208,16 @@ class Elements:
         self.uniform, self.arrays, self.row_head, self.row, self.column, self.tile_head = [], [], [], [], [], []
 
     def _by_columns(self, tile_body: list[str], elements: int) -> None:
-        """Both rows of a column together, so that what holds for the column is there once."""
-        out = self.ctx.out
-        head = [x for x in self.tile_head if x not in (HALF_LINE, COL_LINE)]
+        """All rows of a column together, so that what holds for the column is there once."""
+        out, rows, halves = self.ctx.out, self.ctx.rows, self.ctx.halves
+        head = [x for x in self.tile_head if x not in (half_line(rows), col_line(rows))]
         out.unroll()
-        with out.block(f"for (int pair = 0; pair < {elements // 2}; ++pair)"):
+        with out.block(f"for (int pair = 0; pair < {elements // halves}; ++pair)"):
             out.line("const int col = pair / 2 * 8 + pair % 2;")
             for text in (*(x for x in head if "half" not in x), *self.column):
                 out.line(text)
-            body = ["const int at = pair / 2 * 4 + half * 2 + pair % 2;", *(x for x in head if "half" in x), *tile_body]
-            out.loop("for (int half = 0; half < 2; ++half)", body)
+            at = f"const int at = pair / 2 * {2 * halves} + half * 2 + pair % 2;"
+            out.loop(halves_loop(halves), [at, *(x for x in head if "half" in x), *tile_body])
 
     @property
     def declares(self) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..diagnostics.model import InternalError
 from ..roles.model import COUNTERS, Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
+from ..targets.choice import TARGETS
 from ..targets.mbarrier import MBARRIER_BYTES
-from ..targets.sm_90a import SM_90A
 from ..targets.tma import TMA
-from . import compute, control, copies, joined, products, stores, sync  # noqa: F401  (they register their lowerings)
+from . import chunks, compute, control, copies, joined, products, stores, sync, warps  # noqa: F401  (they register their lowerings)
 from .context import KernelContext, RoleContext, stride_key
 from .lowering import require_lowerings
 from .writer import Writer
@@ -105,7 +105,9 @@ def _header(out: Writer, shared: KernelContext) -> None:
     kernel = shared.kernel
     out.comment(f"{kernel.name}: program {kernel.program}, schedule {kernel.schedule}, target {kernel.target}")
     registers = ", ".join(f"{r.name} {r.count} x 128 threads" for r in kernel.roles)
-    out.comment(f"{kernel.threads} threads ({registers}), {kernel.shared_bytes} + {SM_90A.shared_slack} bytes of shared memory")
+    slack = TARGETS[kernel.target].shared_slack
+    extra = f" + {slack}" if slack else ""
+    out.comment(f"{kernel.threads} threads ({registers}), {kernel.shared_bytes}{extra} bytes of shared memory")
     out.line()
     if kernel.maps:
         out.line(f"struct alignas({TMA.map_alignment}) TMap {{ unsigned long long v[{TMA.map_bytes // 8}]; }};")
@@ -129,7 +131,7 @@ def _counters(out: Writer, shared: KernelContext) -> None:
 
 def _signature(out: Writer, shared: KernelContext) -> None:
     kernel = shared.kernel
-    out.line(f'extern "C" __global__ void __launch_bounds__({kernel.threads}, 1)')
+    out.line(f'extern "C" __global__ void __launch_bounds__({kernel.threads}, {kernel.resident})')
     params = [_parameter(shared, p) for p in kernel.params]
     name = shared.scope.get("kernel", kernel.name)
     rows, current = [], f"{name}("
@@ -170,9 +172,14 @@ def _prologue(out: Writer, shared: KernelContext, roles: list[_Role]) -> None:
     kernel, scope = shared.kernel, shared.scope
     if kernel.shared_bytes:
         address = shared.ptx("shared_address")
-        out.line("extern __shared__ char shared_raw[];")
-        slack = SM_90A.shared_alignment - 1
-        out.line(f"const unsigned smem = ({address}(shared_raw) + {slack}) & ~{slack}u;")
+        target = TARGETS[kernel.target]
+        if target.shared_slack:
+            out.line("extern __shared__ char shared_raw[];")
+            slack = target.shared_alignment - 1
+            out.line(f"const unsigned smem = ({address}(shared_raw) + {slack}) & ~{slack}u;")
+        else:
+            out.line(f"extern __shared__ __align__({target.shared_alignment}) char shared_raw[];")
+            out.line(f"const unsigned smem = {address}(shared_raw);")
     used = set().union(*(r.ctx.used_buffers for r in roles))
     for b in kernel.buffers:
         if b.name in used:

@@ -7,12 +7,13 @@ from ..program.expr import TRUE, Const
 from ..roles.model import Forget, Move, Pack, RegOperand, SmemOperand, Wgmma, Zero
 from ..targets.descriptor import UNIT, MatrixLayout, matrix_layout
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, M
+from ..targets.sm_90a import HOPPER
 from .context import RoleContext
 from .control import refusal
 from .lowering import lowers
 
 
-@lowers(Wgmma)
+@lowers(Wgmma, HOPPER)
 def wgmma(ctx: RoleContext, step: Wgmma) -> None:
     ctx.need_all_threads(step)
     row = INSTRUCTIONS[step.dtype.name]
@@ -114,7 +115,7 @@ def move(ctx: RoleContext, step: Move) -> None:
     ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [f"{name}[at] = {source}[at];"])
 
 
-@lowers(Forget)
+@lowers(Forget, HOPPER)
 def forget(ctx: RoleContext, step: Forget) -> None:
     ctx.out.line(f"{ctx.ptx('fresh')}({ctx.value(step.value)[1]});")
 

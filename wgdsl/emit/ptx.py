@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..targets.cp_async import CP_ASYNC_BYTES
+from ..targets.mma import mnemonic as warp_mnemonic
 from ..targets.wgmma import INSTRUCTIONS, M
 from .asm import Asm
 
@@ -292,6 +294,70 @@ def fresh() -> Function:
     a.row("")
     body = ["#pragma unroll", "for (int k = 0; k < n; ++k)", *("  " + x for x in a.lines())]
     return _function("void fresh(float (&d)[n])", body, "template <int n>")
+
+
+# Products of single warps.
+
+
+@wrapper
+def mma(dtype: str) -> Function:
+    asm = Asm()
+    d = [asm.output("+f", f"d[{k}]") for k in range(4)]
+    a = [asm.input("r", f"a{k}") for k in range(4)]
+    b = [asm.input("r", f"b{k}") for k in range(2)]
+    lists = ", ".join("{" + ", ".join(x) + "}" for x in (d, a, b, d))
+    asm.row(f"{warp_mnemonic(dtype)} {lists};")
+    arguments = ", ".join(f"unsigned {x}{k}" for x, n in (("a", 4), ("b", 2)) for k in range(n))
+    return _function(f"void mma_m16n8k16_{dtype}(float* d, {arguments})", asm.lines())
+
+
+@wrapper
+def ldmatrix(transposed: bool) -> Function:
+    a = Asm(memory=True)
+    values, at = [a.output("=r", f"r[{k}]") for k in range(4)], a.input("r", "at")
+    a.row(f"ldmatrix.sync.aligned.m8n8.x4{'.trans' * transposed}.shared.b16 {{{', '.join(values)}}}, [{at}];")
+    return _function(f"void ldmatrix{'_t' * transposed}(unsigned (&r)[4], unsigned at)", a.lines())
+
+
+# Copies of threads.
+
+
+@wrapper
+def cp_async() -> Function:
+    """Of the 16 bytes the first `nbytes`; the rest become 0."""
+    return _asm(
+        "void cp_async(unsigned to, const void* from, int nbytes)",
+        f"cp.async.cg.shared.global [{{}}], [{{}}], {CP_ASYNC_BYTES}, {{}};",
+        ("r", "to"),
+        ("l", "from"),
+        ("r", "nbytes"),
+    )
+
+
+@wrapper
+def cp_async_commit() -> Function:
+    return _asm("void cp_async_commit()", "cp.async.commit_group;")
+
+
+@wrapper
+def cp_async_wait() -> Function:
+    a = Asm(memory=True)
+    pending = a.input("n", "pending")
+    a.row(f"cp.async.wait_group {pending};")
+    return _function("void cp_async_wait()", a.lines(), "template <int pending>")
+
+
+@wrapper
+def load_shared_16() -> Function:
+    a = Asm(memory=True)
+    values, at = [a.output("=r", f"v.{c}") for c in "xyzw"], a.input("r", "at")
+    a.row(f"ld.shared.v4.b32 {{{', '.join(values)}}}, [{at}];")
+    return _function("uint4 load_shared_16(unsigned at)", ["uint4 v;", *a.lines(), "return v;"])
+
+
+@wrapper
+def store_global_16() -> Function:
+    return _function("void store_global_16(void* to, uint4 v)", ["*(uint4*)to = v;"])
 
 
 # Shared memory by threads.

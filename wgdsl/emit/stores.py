@@ -10,6 +10,8 @@ from ..program.poly import Poly, maximum, minimum
 from ..roles.model import Buffer, ClearRows, CopyOut, StoreGlobal, StoreShared
 from ..targets.registers import WARPGROUP
 from ..targets.swizzle import CHUNK, SWIZZLES
+from ..targets.wgmma import M
+from .chunks import copy_wide, row_bits
 from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .elements import Elements, Rank
@@ -26,7 +28,7 @@ def store_shared(ctx: RoleContext, step: StoreShared) -> None:
     buffer = ctx.kernel.buffer(step.buffer)
     with ctx.block():
         to = _tile(ctx, buffer, step)
-        if buffer.dtype.nbytes == 2 and buffer.cols % 16 == 0:
+        if ctx.target.matrix_stores and buffer.dtype.nbytes == 2 and buffer.cols % 16 == 0 and ctx.rows == M:
             _by_matrices(ctx, buffer, to, ctx.value(step.src)[1])
         else:
             _by_pairs(ctx, buffer, to, ctx.value(step.src)[1])
@@ -44,7 +46,7 @@ def _by_matrices(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> No
     swizzle, names, out = SWIZZLES[buffer.swizzle], ctx.names(), ctx.out
     line, chunk, start = names.fresh("line"), names.fresh("chunk"), names.fresh("start")
     out.line(f"const int {line} = {ctx.thread()} / 32 * 16 + {ctx.lane()} % 16;  // the row that this lane addresses")
-    permuted = f" ^ {_row_bits(line, buffer.swizzle)}" if swizzle.mask else ""
+    permuted = f" ^ {row_bits(line, buffer.swizzle)}" if swizzle.mask else ""
     if swizzle.chunks == 1:
         out.line(f"const unsigned {start} = {tile} + {line} * {swizzle.span} + lane / 16 * {buffer.panel_bytes};")
         to = f"{start} + pair * {2 * buffer.panel_bytes}"
@@ -67,23 +69,18 @@ def _by_matrices(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> No
     out.loop(f"for (int pair = 0; pair < {buffer.cols // 16}; ++pair)", body)
 
 
-def _row_bits(row: str, swizzle: int) -> str:
-    """What a row's chunks are permuted by."""
-    s = SWIZZLES[swizzle]
-    return f"({row} >> {s.row_shift} & {s.mask})" if s.row_shift else f"({row} & {s.mask})"
-
-
 def _by_pairs(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> None:
     """Two adjacent columns at a time."""
+    halves = ctx.halves
     with ctx.scope.temporaries() as names:
         line, column = names.fresh("line"), names.fresh("column")
         body = [
-            f"const int {line} = {ctx.fragment_row()} + pair % 2 * 8, {column} = {ctx.fragment_col()} + pair / 2 * 8;",
+            f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, {column} = {ctx.fragment_col()} + pair / {halves} * 8;",
             _store_pair(
                 ctx, buffer, f"{tile} + {_offset(ctx, buffer, line, column)}", f"{source}[2 * pair]", f"{source}[2 * pair + 1]"
             ),
         ]
-        ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 4}; ++pair)", body)
+        ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 8 * halves}; ++pair)", body)
 
 
 def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> str:
@@ -102,7 +99,7 @@ def _offset(ctx: RoleContext, buffer: Buffer, row: str, col: str) -> str:
     inner = f"{row} * {s.span} + {f'{col} % {wide}' if buffer.panels > 1 else col} * {n}"
     if not s.mask:
         return f"{panel}{inner}"
-    return f"{panel}(({inner}) ^ {_row_bits(row, buffer.swizzle)} * {CHUNK})"
+    return f"{panel}(({inner}) ^ {row_bits(row, buffer.swizzle)} * {CHUNK})"
 
 
 # To global memory.
@@ -144,7 +141,7 @@ def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
         if inside != conjunction():
             text = f"if ({bare(elements.text(inside, level))}) {text}"
         if step.cols is not None:
-            elements.emit([], [text], WARPGROUP * step.cols.count // 256)
+            elements.emit([], [text], ctx.rows * step.cols.count // WARPGROUP)
             return
         # one of the 4 lanes that hold a row
         with ctx.out.block(f"if ({ctx.lane()} % 4 == 0)"):
@@ -154,6 +151,8 @@ def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
 @lowers(CopyOut)
 def copy_out(ctx: RoleContext, step: CopyOut) -> None:
     ctx.need_all_threads(step)
+    if step.wide:
+        return copy_wide(ctx, step)
     buffer = ctx.kernel.buffer(step.buffer)
     load = {2: "load_shared_b16", 4: "load_shared_b32"}[buffer.dtype.nbytes]
     ctx.out.comment(f"{step.tensor}[{', '.join(map(str, step.access))}], element by element")

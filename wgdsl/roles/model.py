@@ -10,7 +10,11 @@ at (0, 0) and is moved only by `Advance`: stage + 1, and at the wrap stage 0 and
 before the position. A part is the share of one warpgroup of a `split` role (a buffer that isn't split has one part).
 
 Threads: a role's warpgroups run its steps in lock step with themselves only. `Elect` runs on one thread of each
-warpgroup; a role with `elected` runs wholly on one thread. All else runs on all 128 threads.
+warpgroup; a role with `elected` runs wholly on one thread. All else runs on all 128 threads. Where the target has no
+instructions for a warpgroup, it is four warps that share out rows and copies.
+
+Shared memory is filled by bulk copies (`Tma`), whose bytes a full barrier counts, or by the threads of a role themselves
+(`CopyAsync`): each waits for its own (`WaitCopies`), and a named barrier tells the others.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from ..foundation.dtypes import DType
 from ..foundation.source import Span
 from ..program.expr import Expr, Reg
 from ..program.poly import Poly
+from ..targets.wgmma import M
 
 ONE = Poly.of(1)
 PROBE = ".probe"  # ends the name of an array that a schedule's `probe` writes
@@ -134,17 +139,17 @@ class TensorMap:
     swizzle: int
 
 
-FEW = {"row": 2, "flag": 1}  # kinds of values that take the same registers whatever the tile
+FEW = ("row", "flag")  # kinds of values that take the same registers whatever the columns
 
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
     """A register value of one warpgroup of `role`.
 
-    kind: `tile` = 64 x cols f32 in accumulator layout (cols / 2 registers a thread); `operand` = 64 x cols of `dtype`
-    packed as A fragments (cols * bytes / 8 registers); `row` = one f32 per row (2 registers), `partial` when each of the
-    4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register). `over`: this value lives in the
-    registers of another one of the same kind and size (it is another name for them).
+    kind: `tile` = rows x cols f32 in accumulator layout (cols / 2 registers a thread for 64 rows); `operand` = rows x cols of
+    `dtype` packed as A fragments (cols * bytes / 8 registers for 64 rows); `row` = one f32 per row (2 registers for 64),
+    `partial` when each of the 4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register). `over`:
+    this value lives in the registers of another one of the same kind and size (it is another name for them).
     """
 
     name: str
@@ -154,13 +159,22 @@ class Value:
     cols: int = 1
     partial: bool = False
     over: str | None = None
+    rows: int = M
+
+    @property
+    def halves(self) -> int:
+        """Rows of which a thread holds elements: every eighth of its warp's."""
+        return self.rows // 32
 
     @property
     def length(self) -> int:
         """Elements of a thread's register array, 32 bits each."""
-        if self.kind in FEW:
-            return FEW[self.kind]
-        return self.cols // 2 if self.kind == "tile" else self.cols * self.dtype.nbytes // 8
+        if self.kind == "flag":
+            return 1
+        if self.kind == "row":
+            return self.halves
+        words = self.cols // 4 if self.kind == "tile" else self.cols * self.dtype.nbytes // 16
+        return self.halves * words
 
     @property
     def registers(self) -> int:
@@ -409,6 +423,33 @@ class Tma(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CopyAsync(Step):
+    """Copies of all threads of the role, 16 bytes each: the tensor's elements at `access`, with rows.index and cols.index
+    substituted, to buffer[part, slot]. They arrive any time until the thread waits for them. Elements outside the tensor's
+    shape become 0."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    tensor: str
+    access: tuple[Poly, ...]
+    rows: Axis
+    cols: Axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitCopies(Step):
+    """cp.async.commit_group: closes the group of copies that this thread has issued since the last one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitCopies(Step):
+    """cp.async.wait_group: at most `pending` groups of this thread's copies not yet arrived."""
+
+    pending: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class SmemOperand:
     """A tile in shared memory as a matrix operand. major: `K` (columns run along K) or `MN`."""
 
@@ -431,6 +472,20 @@ class Wgmma(Step):
 
     `zero`: where this holds, the old content of acc is ignored (scale-d false in the first instruction).
     """
+
+    acc: str
+    a: SmemOperand | RegOperand
+    b: SmemOperand
+    n: int
+    k: int
+    dtype: DType
+    zero: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mma(Step):
+    """acc[rows, n] (+)= A[rows, k] x B[k, n], a quarter of the rows by each warp, at once: all 16-row blocks of the warp, n / 8
+    and k / 16 instructions. `zero`: where this holds, the old content of acc is ignored."""
 
     acc: str
     a: SmemOperand | RegOperand
@@ -663,8 +718,9 @@ class WaitStore(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class CopyOut(Step):
-    """All 128 threads copy buffer[part, slot] to the tensor element by element where rows and columns are in range:
-    element (row, col) of the tile goes to `access` with rows.index and cols.index substituted. `add`: see `TmaStore`."""
+    """All 128 threads copy buffer[part, slot] to the tensor where rows and columns are in range: element (row, col) of the tile
+    goes to `access` with rows.index and cols.index substituted. `wide`: 16 bytes at once, which the tensor's rows have to
+    suit; else element by element. `add`: see `TmaStore`."""
 
     buffer: str
     part: Poly
@@ -674,6 +730,7 @@ class CopyOut(Step):
     rows: Axis
     cols: Axis
     add: bool = False
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -730,7 +787,8 @@ class TensorArg:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One kernel. `index_extents`: program index -> extent, for range guards."""
+    """One kernel. `index_extents`: program index -> extent, for range guards. `resident`: how many of its CTAs an SM's
+    registers are to hold at once."""
 
     name: str
     program: str
@@ -749,6 +807,7 @@ class Kernel:
     index_extents: dict[str, Poly]
     shared_bytes: int
     named_barriers: tuple[tuple[str, int, int], ...] = ()  # (what for, first id, count)
+    resident: int = 1
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

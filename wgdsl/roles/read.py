@@ -23,7 +23,7 @@ from . import model as m
 from .matching import matched
 from .model import Kernel, RoleProgram
 from .reading import LineReader, first_line, first_word, is_value
-from .rows import Bars, Computes, Extent, Rounding, Shared, Threads
+from .rows import Bars, Computes, Extent, Resident, Rounding, Shared, Threads
 from .scope import Names, Scope
 
 _MAX_PROBLEMS = 20
@@ -197,6 +197,7 @@ class _Reader(LineReader):
             params=of(m.Param),
             index_extents={x.index: x.extent for x in of(Extent)},
             shared_bytes=next((x.nbytes for x in of(Shared)), 0),
+            resident=next((x.count for x in of(Resident)), 1),
             named_barriers=tuple((x.use, x.first, x.count) for x in of(Bars)),
         )
 

@@ -153,6 +153,11 @@ class Threads:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resident:
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Shared:
     nbytes: int
 
@@ -195,6 +200,7 @@ DECLARATIONS = (
     Row(m.Grid, "grid(?persistent= persistent)(?dynamic= dynamic) over ({axes:grid_axes})(? section {order:order})"),
     Row(Threads, "threads {count:int}"),
     Row(Shared, "shared {nbytes:int}"),
+    Row(Resident, "resident {count:int}"),
     Row(
         m.TensorArg,
         "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)(?temporary= temporary)",
@@ -231,10 +237,10 @@ ROLE = Row(
     absent={"registers": None, "elected": False},
 )
 VALUES = (
-    _value("row", "", cols=1),
-    _value("flag", "", cols=1),
-    _value("tile", " 64 x {cols:int}"),
-    _value("operand", " 64 x {cols:int}"),
+    _value("row", "(? of {rows:int})", cols=1),
+    _value("flag", "(? of {rows:int})", cols=1),
+    _value("tile", " {rows:int} x {cols:int}"),
+    _value("operand", " {rows:int} x {cols:int}"),
 )
 STEPS = (
     Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
@@ -276,6 +282,22 @@ STEPS = (
         "shape 64 x {n:int} x {k:int} {dtype:dtype}",
         absent={"zero": FALSE},
     ),
+    Row(
+        m.Mma,
+        "mma {acc:value} = {a:operand} * {b:operand} shape n {n:int} k {k:int} {dtype:dtype}",
+        {"zero": TRUE},
+    ),
+    Row(
+        m.Mma,
+        "mma {acc:value} += {a:operand} * {b:operand}(? first if {zero:predicate}) shape n {n:int} k {k:int} {dtype:dtype}",
+        absent={"zero": FALSE},
+    ),
+    Row(
+        m.CopyAsync,
+        "copy async {buffer part slot:tile} = {tensor:tensor}[{access:polys}] over {rows:axis}, {cols:axis}",
+    ),
+    Row(m.CommitCopies, "commit copies"),
+    Row(m.WaitCopies, "wait copies {pending:int}"),
     Row(m.FenceWgmma, "fence wgmma"),
     Row(m.Commit, "commit"),
     Row(m.WaitGroup, "wait_group {pending:int}(? ready {values:values})"),
@@ -295,12 +317,12 @@ STEPS = (
     Row(m.WaitStore, "wait_store {pending:int}", {"read": False}),
     Row(
         m.CopyOut,
-        "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}(?wide= by 16 bytes)",
         {"add": False},
     ),
     Row(
         m.CopyOut,
-        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}(?wide= by 16 bytes)",
         {"add": True},
     ),
     Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})", {"add": False}),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 
 from ..foundation.dtypes import F32
 from ..program.expr import indices_of, loads, regs
+from ..targets.wgmma import M as WGMMA_ROWS
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -19,7 +20,8 @@ Found = tuple[Step | None, str]
 ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
 ALL_THREADS = (
     m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move,
-    m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows,
+    m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows, m.Mma, m.CopyAsync, m.CommitCopies,
+    m.WaitCopies,
 )  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def _arguments(k: Kernel) -> Iterator[Found]:
 def _needed(k: Kernel, s: Step) -> Iterator[tuple[str, str]]:
     if isinstance(s, m.Tma | m.TmaStore):
         yield "map", s.map
-    direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal) else []
+    direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal | m.CopyAsync) else []
     ops = s.ops if isinstance(s, m.Compute) else ()
     every = [e for o in ops for e in o.exprs] + ([s.value] if isinstance(s, m.StoreGlobal) else [])
     for name in (*direct, *(x.tensor for e in every for x in loads(e))):
@@ -239,19 +241,21 @@ def _products(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
         values = {v.name: v for v in k.values if v.role == role.name}
         for s in walk(role.steps):
-            if isinstance(s, m.Wgmma):
+            if isinstance(s, m.Wgmma | m.Mma):
                 yield from _product(k, s, values)
 
 
-def _product(k: Kernel, s: m.Wgmma, values: dict[str, m.Value]) -> Iterator[Found]:
+def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Iterator[Found]:
     acc = values[s.acc]
     if acc.kind != "tile" or acc.cols != s.n:
         yield s, f"`{s.acc}` is a {acc.kind} of {acc.cols} columns, the product has n {s.n}"
+    if acc.rows != WGMMA_ROWS and isinstance(s, m.Wgmma):
+        yield s, f"`{s.acc}` has {acc.rows} rows, the product {WGMMA_ROWS}"
     if isinstance(s.a, m.RegOperand):
         a = values[s.a.value]
-        if a.kind != "operand" or a.cols != s.k or a.dtype != s.dtype:
+        if a.kind != "operand" or (a.rows, a.cols) != (acc.rows, s.k) or a.dtype != s.dtype:
             yield s, f"`{a.name}` is a {a.kind} of {a.cols} columns of {a.dtype}, the product has k {s.k} of {s.dtype}"
-    for operand, rows in ((s.a, 64), (s.b, s.n)):
+    for operand, rows in ((s.a, acc.rows), (s.b, s.n)):
         if isinstance(operand, m.SmemOperand):
             b = k.buffer(operand.buffer)
             shape = (rows, s.k) if operand.major == "K" else (s.k, rows)
@@ -262,10 +266,13 @@ def _product(k: Kernel, s: m.Wgmma, values: dict[str, m.Value]) -> Iterator[Foun
 
 def _values(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
+        rows = sorted({v.rows for v in k.values if v.role == role.name})
+        if len(rows) > 1:
+            yield None, f"the tiles of `{role.name}` have {' and '.join(map(str, rows))} rows: those of a role are equally high"
         values = {v.name: v for v in k.values if v.role == role.name}
         for v in values.values():
             other = values.get(v.over or "")
-            if v.over is not None and (other is None or (other.kind, other.cols) != (v.kind, v.cols)):
+            if v.over is not None and (other is None or (other.kind, other.rows, other.cols) != (v.kind, v.rows, v.cols)):
                 yield None, f"`{v.name}` of `{role.name}` can't live in the registers of `{v.over}`: another kind or size"
         yield from _uses(role, values)
 

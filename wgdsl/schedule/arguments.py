@@ -25,7 +25,7 @@ def direct(every: Iterable[Step]) -> dict[str, None]:
     """Tensors that threads address themselves."""
     out: dict[str, None] = {}
     for s in every:
-        if isinstance(s, roles.StoreGlobal | roles.CopyOut):
+        if isinstance(s, roles.StoreGlobal | roles.CopyOut | roles.CopyAsync):
             out[s.tensor] = None
         for e in exprs(s):
             for x in loads(e):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..foundation.source import Span
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
+from .place import BULK
 from .plan import Plan, steps_of
 
 TURN_THREADS = 2 * WARPGROUP  # one warpgroup hands over, one takes
@@ -29,10 +30,11 @@ class Turn:
 @dataclass(frozen=True)
 class Ids:
     """Named barrier numbers. 0 is the CTA's; then one per warpgroup for each `in turn` block, then one per warpgroup for
-    its own threads (`local`: role -> first)."""
+    its own threads (`local`: role -> first), then one for all threads of a role that copies for itself (`whole`)."""
 
     turns: tuple[Turn, ...]
     local: dict[str, int]
+    whole: dict[str, int]
 
     def first(self, role: str, block: int) -> int:
         return next(t.first for t in self.turns if t.role == role and t.block == block)
@@ -40,7 +42,7 @@ class Ids:
 
 def deal_ids(plan: Plan) -> Ids:
     """Deal named barriers to the roles of a plan."""
-    at, turns, local = 1, [], {}
+    at, turns, local, whole = 1, [], {}, {}
     for role in plan.roles:
         blocks = [s for s in steps_of(role.steps) if isinstance(s, ast.TurnStep)]
         for k, s in enumerate(blocks):
@@ -51,4 +53,8 @@ def deal_ids(plan: Plan) -> Ids:
         if any(isinstance(s, ast.FinishStep) for s in steps_of(role.steps)):
             local[role.name] = at
             at += role.count
-    return Ids(tuple(turns), local)
+    for role in plan.roles:
+        if BULK not in plan.target.copies and role.count > 1:
+            whole[role.name] = at
+            at += 1
+    return Ids(tuple(turns), local, whole)

@@ -32,14 +32,15 @@ class Clear:
     stop: Poly
     cond: Expr
 
-    def branch(self, part: Poly, slot: Slot, barrier: Poly, span: Span | None, wait: tuple[Step, ...]) -> If:
+    def branch(self, part: Poly, slot: Slot, barrier: Poly, span: Span | None, wait: tuple[Step, ...], proxy: bool = True) -> If:
         """The steps where they are needed, behind the `wait` for the tile.
 
-        Each warpgroup clears for itself, since all write the same zeros: none has to wait for another.
+        Each warpgroup clears for itself, since all write the same zeros: none has to wait for another. proxy: the product reads
+        by the asynchronous one.
         """
         rows = ClearRows(buffer=self.home, part=part, slot=slot, start=self.start, stop=self.stop, span=span)
         met = BarSync(id=barrier, threads=WARPGROUP, note="cleared", span=span)
-        body = (*wait, rows, FenceAsync(span=span), met)
+        body = (*wait, rows, *((FenceAsync(span=span),) if proxy else ()), met)
         return If(cond=self.cond, then=body, note="no row sees these: a NaN in them must not count", span=span)
 
 

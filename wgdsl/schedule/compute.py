@@ -16,6 +16,7 @@ from ..program.graph import IDENTITY, Map, Reduce
 from ..program.streamed import OLD_SUFFIX, State, Streamed
 from ..roles.model import Axis, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
 from ..syntax import ast
+from ..targets.wgmma import M
 from .lazy import correction_exponent
 
 
@@ -100,6 +101,7 @@ class Computer:
 
     streamed: Streamed
     role: str
+    rows: int = M  # of its register tiles
     values: dict[str, Value] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  # node -> value that holds it
     reading: dict[str, str] = field(default_factory=dict)  # guarded state -> row value that exponents of this tile read
@@ -110,7 +112,7 @@ class Computer:
         return value.name
 
     def row(self, name: str, partial: bool = False) -> str:
-        return self.declare(Value(name=name, role=self.role, kind="row", dtype=F32, partial=partial))
+        return self.declare(Value(name=name, role=self.role, kind="row", dtype=F32, partial=partial, rows=self.rows))
 
     def is_partial(self, s: State) -> bool:
         """Whether lanes may keep their own share of a state: a sum that nothing in the loop reads."""
@@ -142,6 +144,9 @@ class Computer:
     def flag(self, state: str) -> str:
         """Whether a lazy state moved in this warp."""
         return self.declare(Value(name=f"{state}.grown", role=self.role, kind="flag", dtype=F32))
+
+    def tile(self, name: str, cols: int, over: str | None = None) -> str:
+        return self.declare(Value(name=name, role=self.role, kind="tile", dtype=F32, cols=cols, over=over, rows=self.rows))
 
     def weight(self, s: State) -> str | None:
         """The sum that tells what a summand scaled to a lazy state weighs."""
@@ -264,10 +269,8 @@ class _Ops:
             base = self.computer.values[value].over or value
             if not isinstance(self.streamed.tile_node(name), Map):
                 return value
-            return self.computer.declare(
-                Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count, over=base)
-            )
-        return self.computer.declare(Value(name=shown, role=self.computer.role, kind="tile", dtype=F32, cols=self.cols.count))
+            return self.computer.tile(shown, self.cols.count, over=base)
+        return self.computer.tile(shown, self.cols.count)
 
     def exprs(self, name: str) -> tuple[Expr, ...]:
         node = self.streamed.tile_node(name)

@@ -220,6 +220,7 @@ class MathSync(JoinedSync):
         b, add = p.buffer, o.tensor in self.combined
         part = Poly.of("wg") if b.parts > 1 else Poly.of(0)
         slot = Slot(ring=b.ring)
+        assert p.map is not None
         self.emit(StoreShared(buffer=b.name, part=part, slot=slot, src=src))
         copies = [
             TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, add=add, span=self.span)

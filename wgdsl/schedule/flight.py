@@ -38,6 +38,8 @@ class State:
     computed: dict[str, int] = field(default_factory=dict)  # node -> tile
     packed: dict[str, tuple[int, ...]] = field(default_factory=dict)  # operand -> tiles in its sets of registers
     scaled_to: int | None = None  # tile of the last compute that moved the states
+    copies: list[tuple[str, int | None]] = field(default_factory=list)  # of threads, by group: tiles that may not have arrived
+    reading: set[tuple[str, int | None]] = field(default_factory=set)  # tiles read since the role's warps last met
 
     def shift(self) -> State:
         """The same knowledge, seen from the next iteration."""
@@ -54,6 +56,8 @@ class State:
             computed={a: t - 1 for a, t in self.computed.items()},
             packed={a: tuple(t - 1 for t in tiles) for a, tiles in self.packed.items()},
             scaled_to=back(self.scaled_to),
+            copies=[(r, back(t)) for r, t in self.copies],
+            reading={(r, back(t)) for r, t in self.reading},
         )
 
     def in_flight(self, axis: str) -> str:
@@ -62,10 +66,13 @@ class State:
     def leads_to(self, later: State) -> bool:
         """Whether the first iteration finds the flight and the ring positions that later ones do."""
         same = all(later.position[r] == t for r, t in self.position.items())
+        streamed = [c for c in self.copies if c[1] is not None]
+        if streamed != later.copies or self.copies[len(self.copies) - len(streamed) :] != streamed:
+            return False  # what is copied once an item arrives with the first tile that is waited for, if it comes before it
         return same and [g.key() for g in self.flight] == [g.key() for g in later.flight]
 
     def steady_key(self) -> tuple:
-        return (tuple(g.key() for g in self.flight), tuple(sorted(self.position.items())), self.scaled_to)
+        return (tuple(g.key() for g in self.flight), tuple(sorted(self.position.items())), self.scaled_to, tuple(self.copies))
 
 
 def tile_text(axis: str, rel: int | None) -> str:

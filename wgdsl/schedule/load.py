@@ -148,6 +148,7 @@ class LoadSync(JoinedSync):
             for k in parts:
                 rows = self.origin(p, p.buffer.rows_index, p.buffer.rows, k, position)
                 cols = self.origin(p, p.buffer.cols_index, p.buffer.cols, k, position)
+                assert p.map is not None
                 for panel, coords in p.copies(rows, cols):
                     self.emit(
                         Tma(

@@ -14,16 +14,17 @@ from ..program.streamed import Streamed
 from ..roles import model as roles
 from ..roles.model import Grid, GridAxis, Kernel, Registers, Role, RoleProgram, Step
 from ..syntax import ast
-from ..targets.registers import WARPGROUP, launch_registers
+from ..targets.registers import WARPGROUP, launch_registers, resident
 from . import arguments
 from .barriers import Ids, deal_ids
 from .combine import combined, finishing, sums_of, zeroing
 from .compute import display
+from .copying import CopySync
 from .finish import MathSync
 from .load import LoadSync
 from .mask import Trip, live_trip, make_trip
 from .order import make_order
-from .place import Placement, place
+from .place import BULK, Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
 from .sync import RoleSync
 
@@ -83,6 +84,8 @@ def _domain(streamed: Streamed) -> Expr:
 
 
 def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids) -> RoleSync:
+    if BULK not in plan.target.copies:
+        return CopySync(plan, placement, trip, role, ids)
     kinds = [isinstance(s, ast.FillStep) for s in steps_of(role.steps) if not hasattr(s, "body")]
     return (LoadSync if kinds and all(kinds) else MathSync)(plan, placement, trip, role, ids)
 
@@ -97,7 +100,7 @@ def _kernel(
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
     probed = [t for s in synced for t in s.probes.tensors.values()]
-    maps = [p.map for p in placement.placed.values()]
+    maps = [p.map for p in placement.placed.values() if p.map is not None]
     tensors = arguments.tensors(graph, every, maps, (*sums_of(combined(plan)), *probed))
     flags = [p.home.tensor for p in placement.placed.values() if p.needs_fallback]
     counters = [f"{plan.work.name}.next"] if plan.work is not None else []
@@ -118,11 +121,19 @@ def _kernel(
         params=arguments.params(graph, every, maps, tensors, flags, counters),
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
+        resident=_resident(plan, synced, threads),
         named_barriers=(
             *((f"turns of {t.role}", t.first, t.count) for t in ids.turns),
             *((f"warpgroups of {r}", first, _count(plan, r)) for r, first in ids.local.items()),
+            *((f"all of {r}", number, 1) for r, number in ids.whole.items()),
         ),
     )
+
+
+def _resident(plan: Plan, synced: list[RoleSync], threads: int) -> int:
+    """CTAs that an SM holds: as many as registers and shared memory allow, where a role says how many it takes."""
+    counts = [s.role.registers for s in synced if s.role.registers is not None and not s.sets_registers]
+    return min((resident(threads, c) for c in counts), default=1)
 
 
 def _count(plan: Plan, role: str) -> int:
@@ -141,14 +152,14 @@ def _grid(plan: Plan, trip: Trip, placement: Placement) -> Grid:
 
 def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
     r = s.role
-    if r.registers is not None:
+    if r.registers is not None and s.sets_registers:
         direction = "inc" if r.registers > launch_registers(threads) else "dec"
         body = (Registers(count=r.registers, direction=direction, span=r.span), *body)
     return Role(
         name=r.name,
         first=r.first,
         count=r.count,
-        registers=r.registers,
+        registers=r.registers if s.sets_registers else None,
         elected=isinstance(s, LoadSync),
         steps=body,
         span=r.span,

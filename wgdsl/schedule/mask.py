@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..program.expr import Affine, Expr, conjuncts
 from ..program.poly import Poly, ceildiv, floordiv, maximum, minimum
-from .plan import ROWS, Plan
+from .plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,8 @@ def _range(plan: Plan, index: str, whole: bool) -> tuple[Poly, Poly]:
     if size == 1:
         return origin, origin
     if not whole and plan.is_split(index):
-        origin, size = origin + Poly.of("wg") * ROWS, ROWS
+        share = plan.axis_of(index)
+        origin, size = share.origin, share.count
     return origin, minimum(origin + size, plan.graph.extents[index]) - 1
 
 

@@ -20,21 +20,22 @@ from ..syntax import ast
 from ..targets.descriptor import CORE_ROWS
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.registers import WARPS
-from ..targets.swizzle import swizzle_for
+from ..targets.swizzle import CHUNK, swizzle_for
 from ..targets.tma import TMA
 from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
+BULK = "tma"  # the engine that copies by tensor maps, and counts bytes on mbarriers
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A home with its buffer and how its copies address global memory."""
+    """A home with its buffer and how its copies address global memory: by a tensor map if there is one."""
 
     home: Home
     buffer: Buffer
-    map: TensorMap
+    map: TensorMap | None
     split_inner: bool  # the innermost axis stands in the map as (panel columns, panel): one copy moves all panels
     rows_axis: int
     cols_axis: int
@@ -236,7 +237,7 @@ class _Placer:
         return Placed(
             home=home,
             buffer=buffer,
-            map=self.map(home, buffer, tensor.shape, rows_axis, cols_axis, split),
+            map=self.map(home, buffer, tensor.shape, rows_axis, cols_axis, split) if home.engine == BULK else None,
             split_inner=split,
             rows_axis=rows_axis,
             cols_axis=cols_axis,
@@ -269,10 +270,11 @@ class _Placer:
 
     def shape(self, home: Home, b: Buffer) -> None:
         row, count = f"the bytes of a row of `{home.name}`", f"the row count of a part of `{home.name}`"
-        granule, nbytes = f"TMA moves multiples of {TMA.stride_multiple}", b.cols * b.dtype.nbytes
+        bulk, nbytes = home.engine == BULK, b.cols * b.dtype.nbytes
+        granule = f"{'TMA' if bulk else home.engine} moves multiples of {CHUNK}"
         checks = (
-            (nbytes % TMA.stride_multiple, row, nbytes, granule, b.cols_index),
-            (b.rows > TMA.box, count, b.rows, f"a TMA box side is at most {TMA.box}", b.rows_index),
+            (nbytes % CHUNK, row, nbytes, granule, b.cols_index),
+            (bulk and b.rows > TMA.box, count, b.rows, f"a TMA box side is at most {TMA.box}", b.rows_index),
             (b.rows % CORE_ROWS, count, b.rows, f"a swizzled tile has a multiple of {CORE_ROWS}", b.rows_index),
         )
         for wrong, what, value, rule, index in checks:
@@ -355,6 +357,9 @@ class _Placer:
         barriers: dict[str, Barrier] = {}
         for f in self.fills:
             first = placed[f.ring]
+            if first.home.engine != BULK:  # the threads that copy know by themselves
+                rings[f.ring] = Ring(name=f.ring, stages=first.home.stages, buffers=f.homes)
+                continue
             streamed = self.plan.axis in first.home.indices
             parts = first.buffer.parts if not streamed and len(f.homes) == 1 else 1
             full = Barrier(name=f"{f.ring}.full", ring=f.ring, count=1, parts=parts, stages=first.home.stages, offset=at)

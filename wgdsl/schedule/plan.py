@@ -7,7 +7,7 @@ later passes share. Nothing is placed yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..diagnostics.model import WgError
@@ -36,13 +36,13 @@ from ..program.streamed import Streamed
 from ..roles.model import Axis
 from ..syntax import ast
 from ..targets.choice import TARGETS
-from ..targets.registers import WARPGROUP
-from ..targets.wgmma import M
+from ..targets.engines import ENGINES, Engine
+from ..targets.registers import GRANULE, LOWEST, WARPGROUP, WARPS
+from ..targets.target import Target
 from .combine import combine_problems
 from .items import opened
 from .rounds import item_problems
 
-ROWS = M  # of one product of a warpgroup
 MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
 TILES = "tiles"  # `split tiles`: whole items, unless the program has an index of that name
 WORK_ENGINE = "atomic"  # of the ring of work items
@@ -72,6 +72,7 @@ class Home:
     stages: int
     over: str | None
     output: bool
+    engine: str
     access: tuple[Poly, ...]
     span: Span | None = field(compare=False)
 
@@ -112,6 +113,10 @@ class Plan:
     @property
     def graph(self) -> ProgramGraph:
         return self.streamed.program
+
+    @property
+    def target(self) -> Target:
+        return TARGETS[self.schedule.target]
 
     @cached_property
     def split_role(self) -> RolePlan | None:
@@ -160,6 +165,10 @@ class _Planner:
         self.streamed, self.schedule = streamed, schedule
         self.graph = streamed.program
         self.problems: list = []
+
+    @property
+    def target(self) -> Target:
+        return TARGETS[self.schedule.target]
 
     def of(self, kind: type) -> list:
         return [i for i in self.schedule.items if isinstance(i, kind)]
@@ -277,15 +286,7 @@ class _Planner:
                 form = f"`{d.name} {{ ... }}`"
                 self.problems.append(MissingLine(span=d.span, where=f"role `{d.name}`", line="list of steps", form=form))
                 continue
-            if d.unit.rstrip("s") != "warpgroup":
-                self.problems.append(
-                    NotYetSupported(span=d.span, what=f"a role counted in {d.unit}", cure="count in warpgroups")
-                )
-            count = self.number(d.count, f"the warpgroup count of `{d.name}`", 1, 7) or 1
-            registers = self.number(d.registers, f"the register count of `{d.name}`", 24, 240)
-            if registers is not None and registers % 8:
-                rule, what = "it must be a multiple of 8 from 24 to 240", f"the register count of `{d.name}`"
-                self.problems.append(BadNumber(span=d.registers.span, what=what, value=registers, rule=rule))
+            count, registers = self.warpgroups(d), self.registers(d)
             by_item = d.split == TILES and TILES not in self.graph.extents
             out.append(
                 RolePlan(
@@ -300,27 +301,51 @@ class _Planner:
                 )
             )
             first += count
-        most = TARGETS[self.schedule.target].threads
+        most = self.target.threads
         if first * WARPGROUP > most:
             what, rule = "the thread count of all roles", f"a CTA has at most {most}"
             self.problems.append(BadNumber(span=decls[-1].span, what=what, value=first * WARPGROUP, rule=rule))
         return tuple(out)
 
+    def warpgroups(self, d: ast.RoleDecl) -> int:
+        """How many warpgroups a role has, or groups of four warps where the target issues by warps."""
+        unit = self.target.unit
+        if d.unit.rstrip("s") != unit:
+            what, cure = f"a role of {self.target.name} counted in {d.unit}", f"count in {unit}s"
+            self.problems.append(NotYetSupported(span=d.span, what=what, cure=cure))
+            return 1
+        each = 1 if unit == "warpgroup" else WARPS
+        count = self.number(d.count, f"the {unit} count of `{d.name}`", each, self.target.threads // WARPGROUP * each) or each
+        if count % each:
+            rule = f"warps share rows out in groups of {each}"
+            self.problems.append(BadNumber(span=d.span, what=f"the warp count of `{d.name}`", value=count, rule=rule))
+        return max(count // each, 1)
+
+    def registers(self, d: ast.RoleDecl) -> int | None:
+        what, most = f"the register count of `{d.name}`", self.target.thread_registers
+        found = self.number(d.registers, what, LOWEST, most)
+        if found is not None and found % GRANULE and found != most:
+            rule = f"it must be a multiple of {GRANULE} from {LOWEST} to {most}"
+            self.problems.append(BadNumber(span=d.registers.span, what=what, value=found, rule=rule))
+        return found
+
     def homes(self, tiles: dict[str, int], axis: str) -> dict[str, Home]:
         out: dict[str, Home] = {}
+        outputs = {n.tensor for n in self.graph.outputs}
         for d in self.of(ast.HomeDecl):
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
             if d.tensor in self.graph.absent or d.engine == WORK_ENGINE or self.is_operand_ring(d):
                 continue
-            copies = TARGETS[self.schedule.target].copies
-            if d.kind != "smem" or d.engine in BY_THREADS:
+            engines = self.target.stores if d.tensor in outputs else self.target.copies
+            if d.kind != "smem" or (d.engine in BY_THREADS and d.engine not in engines):
                 what = f"`{d.kind} ... by {d.engine}`" if d.engine else f"`{d.kind}` without an engine"
-                self.problems.append(NotYetSupported(span=d.span, what=what, cure="`smem NAME = TENSOR[tiles] by tma`"))
+                cure = f"`smem NAME = TENSOR[tiles] by {engines[0]}`"
+                self.problems.append(NotYetSupported(span=d.span, what=what, cure=cure))
                 continue
-            if d.engine not in copies:
-                self.problems.append(WrongTarget(span=d.span, engine=d.engine, target=self.schedule.target, has=copies))
+            if d.engine not in engines:
+                self.problems.append(WrongTarget(span=d.span, engine=d.engine, target=self.schedule.target, has=engines))
                 continue
             home = self.home(d, tiles, axis)
             if home is not None:
@@ -399,6 +424,7 @@ class _Planner:
             stages=stages,
             over=d.over,
             output=d.tensor in outputs,
+            engine=d.engine or "",
             access=access,
             span=d.span,
         )
@@ -459,8 +485,12 @@ class _Planner:
         for r in splits:
             if r.split not in plan.tiles:
                 self.problems.append(UnknownName(span=r.span, what="tiled index", name=r.split or "", known=tuple(plan.tiles)))
-            elif plan.tiles[r.split] != ROWS * r.count:
-                self.problems.append(RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count))
+            elif not any(e.shares_rows(plan.tiles[r.split], r.count) for e in self.engines()):
+                problem = RowsPerWarpgroup(span=r.span, index=r.split, tile=plan.tiles[r.split], warpgroups=r.count)
+                self.problems.append(replace(problem, most=max(e.blocks for e in self.engines()), unit=self.target.unit))
+
+    def engines(self) -> list[Engine]:
+        return [ENGINES[name] for name in self.target.products]
 
     def casts(self) -> None:
         for n in self.graph.nodes:

@@ -6,7 +6,7 @@ and its result lie, all rules of the instruction kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from ..diagnostics.model import WgError
@@ -18,16 +18,17 @@ from ..roles.model import Buffer
 from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.choice import TARGETS
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP, supported
+from ..targets.engines import ENGINES, Engine
 from .compute import display, resolve
 from .place import Placement, name_of
-from .plan import ROWS, Plan, RolePlan
+from .plan import Plan, RolePlan
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
     """A product's node and where its operands and result lie."""
 
+    engine: str
     node: Reduce
     name: str
     value: str  # registers of the result
@@ -73,6 +74,10 @@ class _Match:
     step: ast.IssueStep
     node: Reduce
 
+    @property
+    def engine(self) -> Engine:
+        return ENGINES[self.step.engine]
+
     def product(self) -> Product:
         node, left, right = self.node, name_of(self.step.left), name_of(self.step.right)
         tensors = [x.tensor for x in loads(node.body)]
@@ -96,6 +101,7 @@ class _Match:
         in_memory = left in self.plan.homes
         a = self.placement.placed[left].buffer if in_memory else None
         return Product(
+            engine=self.engine.name,
             node=node,
             name=name_of(self.step.target),
             value=display(self.plan.streamed, node.name),
@@ -110,18 +116,20 @@ class _Match:
         )
 
     def check_rows(self, rows: str, cols: str) -> None:
-        """A warpgroup multiplies 64 rows, those of the left operand; several of one role must own different ones."""
+        """A warpgroup multiplies rows of the left operand, as many as the engine takes; several of one role must own different
+        ones."""
         split, left, right = self.role.split, name_of(self.step.left), name_of(self.step.right)
         if split == cols:
             why = f"its rows run along `{rows}`, but `{self.role.name}` is split along `{split}`"
-            self.wrong(why, f"rows come from the left operand: `wgmma({right}, {left})`")
+            self.wrong(why, f"rows come from the left operand: `{self.engine.name}({right}, {left})`")
         owner = self.plan.split_role
         if owner is not None and owner.split == rows and owner.name != self.role.name:
             raise WgError(NotYetSupported(span=self.step.span, what=f"a product over rows that `{owner.name}` is split along"))
         count = 1 if self.role.by_item else self.role.count  # of the warpgroups that share the rows of an item
-        if self.plan.axis_of(rows).count != ROWS or (count > 1 and split != rows):
+        if not self.engine.shares_rows(self.plan.axis_of(rows).count, 1) or (count > 1 and split != rows):
             tile = self.plan.size(rows)
-            raise WgError(RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=count, split=split == rows))
+            problem = RowsPerWarpgroup(span=self.role.span, index=rows, tile=tile, warpgroups=count, split=split == rows)
+            raise WgError(replace(problem, most=self.engine.blocks, unit=self.plan.target.unit))
 
     def operand_tensor(self, name: str, span: Span | None) -> str:
         if name in self.plan.homes:
@@ -155,14 +163,14 @@ class _Match:
 
     def shape(self, cols: str, n: int, axis: str, k: int, b: Buffer) -> None:
         dtype, shares = b.dtype.name, (share_of(b),)
-        if not supported(dtype):
-            raise WgError(NotYetSupported(span=self.step.span, what=f"wgmma of {dtype}", cure="it multiplies f16 and bf16"))
-        if n % N_STEP or not 0 < n <= N_MAX:
-            rule = f"wgmma has n a multiple of {N_STEP} up to {N_MAX}"
+        e = self.engine
+        if dtype not in e.dtypes:
+            raise WgError(NotYetSupported(span=self.step.span, what=f"{e.name} of {dtype}", cure="it multiplies f16 and bf16"))
+        if n % e.n_step or not 0 < n <= e.n_max:
+            rule = f"{e.name} has n a multiple of {e.n_step} up to {e.n_max}"
             what = "n of this product"
             raise WgError(TileShape(span=self.step.span, what=what, value=n, rule=rule, index=cols, shares=shares))
-        step = INSTRUCTIONS[dtype].k
-        if k % step:
-            rule = f"wgmma of {dtype} takes k in steps of {step}"
+        if k % e.k_step:
+            rule = f"{e.name} of {dtype} takes k in steps of {e.k_step}"
             what = "k of this product"
             raise WgError(TileShape(span=self.step.span, what=what, value=k, rule=rule, index=axis, shares=shares))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NeverComputed, NoHome, NotYetSupported, StillInFlight, UnknownName
-from ..foundation.dtypes import F32
 from ..foundation.source import Span
 from ..program.expr import Expr, Reg, apply, loads
 from ..program.poly import Poly
@@ -40,8 +39,8 @@ class RegisterWriter(RingWriter):
 
     def declare(self, p: Product) -> None:
         """Declare the registers of a product's result."""
-        cols = self.plan.size(p.cols)
-        self.computer.declare(Value(name=p.value, role=self.role.name, kind="tile", dtype=F32, cols=cols))
+        self.computer.rows = self.plan.axis_of(p.rows).count
+        self.computer.tile(p.value, self.plan.size(p.cols))
         self.computer.home.setdefault(p.node.name, p.value)
 
     def row_axis(self) -> Axis | None:
@@ -120,7 +119,8 @@ class RegisterWriter(RingWriter):
         dtype = self.placement.placed[reader.b].buffer.dtype
         frag = self.operand_value(name, rel)
         self.touch(frag, name, span)
-        self.computer.declare(Value(name=frag, role=self.role.name, kind="operand", dtype=dtype, cols=reader.k))
+        rows = self.computer.rows
+        self.computer.declare(Value(name=frag, role=self.role.name, kind="operand", dtype=dtype, cols=reader.k, rows=rows))
         self.emit(Pack(dst=frag, src=self.computer.home[node], span=span))
         note = f"{name} to {dtype} (operand of {reader.name})"
         if note not in self.roundings:

@@ -43,6 +43,7 @@ from ..roles.model import (
     Leave,
     Let,
     Loop,
+    Mma,
     Move,
     PutItem,
     RegOperand,
@@ -71,6 +72,7 @@ from .products import Product, match_product
 from .registers import RegisterWriter
 from .skip import Skipper
 
+PRODUCTS = {"wgmma": Wgmma, "mma": Mma}
 SECOND = Affine(poly=Poly.of(NUMBER) - 1)  # the CTA has had an item before
 
 
@@ -85,8 +87,10 @@ class RoleSync(RegisterWriter):
     - `loop_ended()`: releases, after the loop, of what is filled once an item (`MathSync`);
     - `leave()`: what is still to be waited for before the role ends (`MathSync`).
 
-    `LoadSync` also extends `collect`, which reads the role's list and checks it before the first step is written.
+    `CopySync` is a `MathSync` that fills for itself. `LoadSync` also extends `collect`, which reads the role's list and checks it before the first step is written.
     """
+
+    sets_registers = True  # whether a role's register count is taken from what the launch grants
 
     def __init__(self, plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids):
         super().__init__(plan, placement, trip, role)
@@ -331,6 +335,7 @@ class RoleSync(RegisterWriter):
         self.body(copy, 0)  # the first pass only finds the state of later iterations
         if not before.leads_to(self.state):
             raise WgError(self.not_steady(before, self.state))
+        self.state.reading |= before.reading
         entry, times = deepcopy(self.state), self.unroll
         bodies = [self.body(copy, u) for u in range(times)]
         if entry.steady_key() != self.state.steady_key():
@@ -487,8 +492,7 @@ class RoleSync(RegisterWriter):
         accumulates = s.op == "+="
         self.not_in_flight(p, accumulates, s)
         rels = {h: (rel if self.plan.axis in self.plan.homes[h].indices else None) for h in (p.a, p.b) if h is not None}
-        for home, r in rels.items():
-            self.wait_full(home, r)
+        self.wait_all(rels)
         if p.a_value is not None:
             self.operand_ready(p, rel, s)
         if accumulates:
@@ -505,24 +509,26 @@ class RoleSync(RegisterWriter):
         placed = self.placement.placed[p.b].buffer
         self.overwrite(p.value)
         assert position is not None
-        self.emit(
-            FenceWgmma(),  # before each product, whether registers were used or not: the assembler puts one there anyway
-            Wgmma(
-                acc=p.value,
-                a=a,
-                b=self.operand(p.b, rels[p.b], p.b_major),
-                n=self.plan.size(p.cols),
-                k=p.k,
-                dtype=placed.dtype,
-                zero=self.first_tile(position, rel) if accumulates else TRUE,
-            ),
-            Commit(),
-        )
         reads = tuple(dict.fromkeys((self.placement.ring_of[h], r) for h, r in rels.items()))
         operand = None if p.a_value is None else self.operand_value(p.a_value, rel)
-        self.state.flight.append(Group(p.name, p.value, rel, operand, reads, s.span))
+        step = PRODUCTS[p.engine](
+            acc=p.value,
+            a=a,
+            b=self.operand(p.b, rels[p.b], p.b_major),
+            n=self.plan.size(p.cols),
+            k=p.k,
+            dtype=placed.dtype,
+            zero=self.first_tile(position, rel) if accumulates else TRUE,
+        )
+        self.multiply(step, Group(p.name, p.value, rel, operand, reads, s.span))
         if accumulates and self.state.scaled_to is not None:
             self.state.reference[p.value] = self.state.scaled_to if p.a_value is None else rel
+
+    def multiply(self, step: Wgmma | Mma, group: Group) -> None:
+        """Issue a product."""
+        # A fence before each product, whether registers were used or not: the assembler puts one there anyway.
+        self.emit(FenceWgmma(), step, Commit())
+        self.state.flight.append(group)
 
     def first_tile(self, position: Poly, rel: int) -> Expr:
         """Whether the product of a stream position is the item's first."""
@@ -532,6 +538,11 @@ class RoleSync(RegisterWriter):
         if self.current is not None and self.current.kind == "steady" and rel + self.unrolled > self.current.low:
             return FALSE
         return Affine(poly=-past)
+
+    def wait_all(self, rels: dict[str, int | None]) -> None:
+        """Before a product reads these tiles, by home."""
+        for home, r in rels.items():
+            self.wait_full(home, r)
 
     def operand(self, home: str, rel: int | None, major: str) -> SmemOperand:
         ring = self.placement.ring_of[home]
@@ -598,11 +609,14 @@ class RoleSync(RegisterWriter):
         values = tuple(v for v in dict.fromkeys(g.value for g in ended) if v not in busy)
         self.emit(WaitGroup(pending=len(self.state.flight), values=values))
         for g in ended:
-            node = self.products[g.product].node.name
-            if g.rel is not None:
-                self.state.computed[node] = g.rel
-            for ring, tile in g.reads:
-                self.read_done(ring, tile)
+            self.done(g)
+
+    def done(self, g: Group) -> None:
+        """A product is complete: its result can be computed with, and it reads its tiles no longer."""
+        if g.rel is not None:
+            self.state.computed[self.products[g.product].node.name] = g.rel
+        for ring, tile in g.reads:
+            self.read_done(ring, tile)
 
 
 def mask_text(masks: tuple[Partial, ...]) -> str:

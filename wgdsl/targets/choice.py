@@ -9,9 +9,11 @@ import re
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import UnknownTarget
+from .sm_80 import SM_80, SM_86, SM_89, SM_120
 from .sm_90a import SM_90A
 
-TARGETS = {t.name: t for t in (SM_90A,)}
+TARGETS = {t.name: t for t in (SM_90A, SM_80, SM_86, SM_89, SM_120)}
+FAMILIES = tuple(dict.fromkeys(t.family for t in TARGETS.values()))
 _SPELLING = re.compile(r"(?:sm_?)?(\d{2,3})([af]?)")
 
 

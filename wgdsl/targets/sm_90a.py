@@ -1,35 +1,15 @@
-"""Hopper: the limits of one SM and one CTA, and the engines that a schedule may name."""
+"""Hopper: tensor copies, mbarriers and asynchronous products of warpgroups."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .registers import HIGHEST
+from .target import Target
 
-from .registers import WARPGROUP
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """One architecture. `shared_limit`: bytes that a CTA may ask for; `shared_slack`: how many of them go into aligning
-    the base by hand; `threads`: of a CTA, at most; `products` and `copies`: engines by the names that schedules use."""
-
-    name: str
-    shared_sm: int
-    shared_reserved: int
-    shared_limit: int
-    shared_alignment: int
-    shared_slack: int
-    named_barriers: int
-    threads: int
-    products: tuple[str, ...]
-    copies: tuple[str, ...]
-
-    def __post_init__(self):
-        assert self.shared_limit == self.shared_sm - self.shared_reserved
-        assert self.shared_slack == self.shared_alignment and self.threads % WARPGROUP == 0
-
+HOPPER = "hopper"
 
 SM_90A = Target(
     name="sm_90a",
+    family=HOPPER,
     shared_sm=228 * 1024,
     shared_reserved=1024,
     shared_limit=232448,
@@ -37,6 +17,11 @@ SM_90A = Target(
     shared_slack=1024,
     named_barriers=16,
     threads=1024,
+    sm_threads=2048,
+    unit="warpgroup",
+    thread_registers=HIGHEST,
     products=("wgmma",),
     copies=("tma",),
+    stores=("tma",),
+    matrix_stores=True,
 )

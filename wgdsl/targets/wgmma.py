@@ -76,18 +76,25 @@ class Fragment:
         return sum(d.value(sources) for d in self.row), sum(d.value(sources) for d in self.col)
 
 
-def _check(fragment: Fragment, cols: int) -> None:
-    elements = M * cols // 128
+def _check(fragment: Fragment, cols: int, rows: int = M) -> None:
+    elements = rows * cols // 128
     seen = {fragment.at(w, lane, e) for w in range(4) for lane in range(32) for e in range(elements)}
-    assert seen == {(r, c) for r in range(M) for c in range(cols)}, "every element once"
+    assert seen == {(r, c) for r in range(rows) for c in range(cols)}, "every element once"
 
 
-ACCUMULATOR = Fragment(
-    row=(Digit(source="warp", divide=1, modulo=4, scale=16), Digit(source="lane", divide=4, modulo=8, scale=1),
-         Digit(source="element", divide=2, modulo=2, scale=8)),
-    col=(Digit(source="lane", divide=1, modulo=4, scale=2), Digit(source="element", divide=1, modulo=2, scale=1),
-         Digit(source="element", divide=4, modulo=None, scale=8)),
-)  # fmt: skip
+def accumulator(rows: int) -> Fragment:
+    """The fragment of a result of `rows` rows, a multiple of 64, of which each of the 4 warps has a quarter that hangs
+    together: for each 8 columns two elements of every eighth row."""
+    halves = rows // 32
+    return Fragment(
+        row=(Digit(source="warp", divide=1, modulo=4, scale=8 * halves), Digit(source="lane", divide=4, modulo=8, scale=1),
+             Digit(source="element", divide=2, modulo=halves, scale=8)),
+        col=(Digit(source="lane", divide=1, modulo=4, scale=2), Digit(source="element", divide=1, modulo=2, scale=1),
+             Digit(source="element", divide=2 * halves, modulo=None, scale=8)),
+    )  # fmt: skip
+
+
+ACCUMULATOR = accumulator(M)
 
 # 16-bit A fragments hold two elements a register, and element for element they are the accumulator: a result becomes an
 # operand by rounding alone. 8-bit ones, four a register, are not.
@@ -100,4 +107,5 @@ OPERAND_8 = Fragment(
 )  # fmt: skip
 
 _check(ACCUMULATOR, 32)
+_check(accumulator(2 * M), 16, 2 * M)
 _check(OPERAND_8, 32)

@@ -11,7 +11,7 @@ from ..driver import lowered_steps
 from ..roles.model import Step
 from ..targets.choice import TARGETS
 from ..targets.registers import FILE, GRANULE, HIGHEST, LOWEST
-from ..targets.sm_90a import Target
+from ..targets.target import Target
 from ..targets.tma import TMA
 from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP, M, supported
 

@@ -1,0 +1,38 @@
+"""Ampere, and what came after it with the same instructions: cp.async, ldmatrix and mma.sync of single warps.
+
+Limits from the CUDA C++ Programming Guide, "Compute Capabilities" (shared memory and threads of an SM and of a CTA).
+"""
+
+from __future__ import annotations
+
+from .registers import THREAD
+from .target import Target
+
+AMPERE = "ampere"
+
+
+def _target(name: str, shared_sm: int, sm_threads: int) -> Target:
+    return Target(
+        name=name,
+        family=AMPERE,
+        shared_sm=shared_sm,
+        shared_reserved=1024,
+        shared_limit=shared_sm - 1024,
+        shared_alignment=128,
+        shared_slack=0,
+        named_barriers=16,
+        threads=1024,
+        sm_threads=sm_threads,
+        unit="warp",
+        thread_registers=THREAD,
+        products=("mma",),
+        copies=("cp_async",),
+        stores=("copy",),
+        matrix_stores=False,
+    )
+
+
+SM_80 = _target("sm_80", 164 * 1024, 2048)
+SM_86 = _target("sm_86", 100 * 1024, 1536)
+SM_89 = _target("sm_89", 100 * 1024, 1536)
+SM_120 = _target("sm_120", 100 * 1024, 1536)

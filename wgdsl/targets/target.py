@@ -1,0 +1,40 @@
+"""What one architecture has: the limits of an SM and a CTA, and the engines that a schedule may name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .registers import WARPGROUP
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One architecture. `family`: those that the same lowerings serve. `shared_limit`: bytes that a CTA may ask for;
+    `shared_slack`: how many of them go into aligning the base by hand; `threads`: of a CTA, `sm_threads` of an SM, at most;
+    `unit`: what a role is counted in; `thread_registers`: that a role may ask for, at most; `products`, `copies`, `stores`: engines by the names that schedules use; `matrix_stores`: whether it has stmatrix."""
+
+    name: str
+    family: str
+    shared_sm: int
+    shared_reserved: int
+    shared_limit: int
+    shared_alignment: int
+    shared_slack: int
+    named_barriers: int
+    threads: int
+    sm_threads: int
+    unit: str
+    thread_registers: int
+    products: tuple[str, ...]
+    copies: tuple[str, ...]
+    stores: tuple[str, ...]
+    matrix_stores: bool
+
+    def __post_init__(self):
+        assert self.shared_limit == self.shared_sm - self.shared_reserved
+        assert self.shared_slack in (0, self.shared_alignment) and self.threads % WARPGROUP == 0
+        assert self.sm_threads >= self.threads
+
+    def shared_bytes(self, used: int) -> int:
+        """What a launch asks for."""
+        return used + self.shared_slack if used else 0
