@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..foundation.source import NOWHERE, Place
 from ..roles.model import Buffer, Kernel, Ring
 from ..targets.mbarrier import MBARRIER_BYTES
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 from .model import Variant
 from .paths import held
 
@@ -49,7 +49,8 @@ def larger(kernel: Kernel) -> Iterator[Variant]:
     for ring in kernel.rings:
         if ring.empty is not None and not _shared(kernel, ring):
             out = _resized(kernel, ring, ring.stages + 1)
-            if out.kernel.shared_bytes + SM_90A.shared_slack <= SM_90A.shared_limit:
+            target = TARGETS[kernel.target]
+            if target.shared_bytes(out.kernel.shared_bytes) <= target.shared_limit:
                 yield out
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import WrongDevice
 from ..program.graph import ProgramGraph
 from ..roles.model import RoleProgram
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 from . import cuda
 from .allocate import empty
 from .arrays import ArrayView, to_numpy, view
@@ -36,15 +36,17 @@ from .torch_run import ready_of
 FORMS, PLANS = 64, 256  # forms of call, and layouts in general, that a kernel remembers
 
 Binaries = Callable[[], Mapping[str, Compiled]]
+Again = Callable[[str, str], Compiled]
 
 
 class Caller:
-    """Runs one program's kernels. `binaries` compiles them when they are first needed."""
+    """Runs one program's kernels. `binaries` compiles them when they are first needed, `again` one of them by its name for
+    another architecture."""
 
-    def __init__(self, interface: Interface, roles: RoleProgram, entries: Mapping[str, str], binaries: Binaries):
+    def __init__(self, interface: Interface, roles: RoleProgram, entries: Mapping[str, str], binaries: Binaries, again: Again):
         self.interface, self.roles, self.entries = interface, roles, entries
         self._binder = Binder(interface.graph)
-        self._binaries = binaries
+        self._binaries, self._again = binaries, again
         self._modules: dict[str, Module] = {}
         self._launchers = {k.name: Launcher(k) for k in roles.kernels}
         self._lock = threading.Lock()
@@ -165,8 +167,9 @@ class Caller:
                     cubin=binary.cubin,
                     entry=self.entries[name],
                     target=self.roles.target,
-                    shared=kernel.shared_bytes + SM_90A.shared_slack,
+                    shared=TARGETS[self.roles.target].shared_bytes(kernel.shared_bytes),
                     compiler=binary.nvrtc,
+                    again=partial(self._again, name),
                 )
             return self._modules[name]
 

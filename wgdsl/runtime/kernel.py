@@ -67,7 +67,7 @@ class Kernel:
         self._cache = cache or Cache.shared()
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
-        self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries)
+        self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries, self._compiled)
         call_by_name(self, Kernel)
 
     def __repr__(self) -> str:
@@ -100,9 +100,12 @@ class Kernel:
         if self._binary is None:
             with self._lock:
                 if self._binary is None:
-                    self._binary = {n: self._cache.compile(t, self.target, f"{n}.cu") for n, t in self.forms.texts.items()}
+                    self._binary = {n: self._compiled(n, self.target) for n in self.forms.texts}
                     self._warn(self._binary)
         return self._binary
+
+    def _compiled(self, name: str, arch: str) -> Compiled:
+        return self._cache.compile(self.forms.texts[name], arch, f"{name}.cu")
 
     def build(self) -> Kernel:
         """Compile now rather than at the first call."""

@@ -23,13 +23,13 @@ from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..diagnostics.tools import NeedsProbeCall
 from ..program.poly import compiled
-from ..roles.model import COUNTERS, PROBE, Kernel, Param
+from ..roles.model import COUNTERS, PROBE, CopyAsync, CopyOut, Kernel, Param, walk
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
 from .bind import LIMIT, Bound
 from .cuda import CudaError, Device, checked, driver
 from .module import Module
-from .tensor_map import ArrayRule, Encoder, encoded, encoder_of, map_problem, placeholder, refused
+from .tensor_map import ArrayRule, Encoder, Pieces, encoded, encoder_of, map_pieces, placeholder, refused
 
 GEOMETRIES = 512  # of arrays that a kernel remembers
 
@@ -134,6 +134,9 @@ class Launcher:
         self._numbers = {m.name: k for k, m in enumerate(kernel.maps)}
         flagged = {p.tensor for p in kernel.params if p.kind == "flag"}
         self._flagged = [k for k, m in enumerate(kernel.maps) if m.tensor in flagged]
+        pieces = list(in_pieces(kernel))
+        self._pieces = [p for p in pieces if p.tensor not in flagged]
+        self._stored = {p.tensor: p for p in [*pieces, *map(map_pieces, kernel.maps)] if p.tensor in flagged}
         self._counters = range(sum(p.kind == "counter" for p in kernel.params))
         self._maps = [p.name for p in kernel.params if p.kind == "map"]
         self._pointers = [p.tensor or p.name for p in kernel.params if p.kind == "pointer"]
@@ -160,6 +163,10 @@ class Launcher:
         unheld = tuple([name.removesuffix(PROBE) for name in self._probes if name not in views])
         if unheld:
             raise WgError(NeedsProbeCall(names=unheld))
+        for p in self._pieces:
+            problem = p.problem(views[p.tensor])
+            if problem is not None:
+                raise WgError(problem)
         places = {name: k for k, name in enumerate(views)}
         maps = [self._map(self._numbers[name], views, places, bound.dims) for name in self._maps]
         fixed = [self._value(p, views, bound) for p in self._fixed]
@@ -175,13 +182,13 @@ class Launcher:
         if total > LIMIT:  # also the items of a persistent grid are numbered in 32 bits
             axes = tuple(f"{axis.index}: {n}" for axis, n in zip(self.kernel.grid.axes, blocks, strict=True))
             raise WgError(GridTooLarge(total=total, axes=axes))
-        return min(total, device.multiprocessors) if self.kernel.grid.persistent else total
+        return min(total, device.multiprocessors * self.kernel.resident) if self.kernel.grid.persistent else total
 
     def _map(self, number: int, views: Mapping[str, ArrayView], places: Mapping[str, int], dims: Mapping[str, int]) -> _Map:
         """A map; one that isn't used where there is nothing to read, or where a flag makes the kernel store another way."""
         m = self.kernel.maps[number]
         view = views[m.tensor]
-        if 0 in view.shape or (number in self._flagged and self._unreachable(number, view)):
+        if 0 in view.shape or (number in self._flagged and self._unreachable(m.tensor, view)):
             return _Map(number, None, placeholder(m), view)
         extents = self._extents[number](dims)
         encoder = self._encoder(self._alike[number], view, extents) or encoder_of(m, view, extents)
@@ -193,12 +200,12 @@ class Launcher:
         except WgError:  # it names the first of the maps that are alike
             return None
 
-    def _is_unreachable(self, number: int, view: ArrayView) -> bool:
-        """Whether a result that may be stored in another way has to be: the array suits no map, or its rows end inside one of
-        the granules in which a bulk store writes (what lies behind the row would be overwritten)."""
-        m = self.kernel.maps[number]
-        row = view.shape[m.dims[0].axis] * m.dtype.nbytes
-        return row % TMA.store_granule != 0 or map_problem(m, view) is not None
+    def _is_unreachable(self, tensor: str, view: ArrayView) -> bool:
+        """Whether a result that may be stored in another way has to be: the array can't be reached 16 bytes at once, or its rows
+        end inside such a piece (what lies behind the row would be overwritten)."""
+        p = self._stored[tensor]
+        row = view.shape[p.inner] * p.nbytes
+        return row % TMA.store_granule != 0 or p.problem(view) is not None
 
     def _value(self, p: Param, views: Mapping[str, ArrayView], bound: Bound) -> Any:
         """The value of a parameter that the layout decides."""
@@ -208,8 +215,8 @@ class Launcher:
             return bound.dims[p.name]
         if p.kind == "scalar":
             return bound.scalars[p.name]
-        maps = [k for k in self._flagged if self.kernel.maps[k].tensor == p.tensor]
-        return int(not any(self._unreachable(k, views[p.tensor or p.name]) for k in maps))
+        tensor = p.tensor or p.name
+        return int(not self._unreachable(tensor, views[tensor]))
 
 
 def _stride(p: Param, views: Mapping[str, ArrayView]) -> int:
@@ -224,10 +231,21 @@ def _stride(p: Param, views: Mapping[str, ArrayView]) -> int:
 def refusals(kernel: Kernel, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[ArrayRule]:
     """Why dense arrays of these shapes can't be launched on: the tensor maps that don't fit and that nothing stands in for."""
     flagged = {p.tensor for p in kernel.params if p.kind == "flag"}
-    for m in kernel.maps:
-        if m.tensor in flagged or m.tensor not in shapes:  # another way to store, or memory that the run time lays out
+    for p in (*map(map_pieces, kernel.maps), *in_pieces(kernel)):
+        if p.tensor in flagged or p.tensor not in shapes:  # another way to store, or memory that the run time lays out
             continue
-        shape = shapes[m.tensor]
-        problem = map_problem(m, ArrayView(0, shape, contiguous(shape), m.dtype.name, 0, "numpy"))
+        shape = shapes[p.tensor]
+        problem = p.problem(ArrayView(0, shape, contiguous(shape), kernel.tensor(p.tensor).dtype.name, 0, "numpy"))
         if problem is not None:
             yield problem
+
+
+def in_pieces(kernel: Kernel) -> Iterator[Pieces]:
+    """The tensors that threads copy 16 bytes at once."""
+    found: dict[Pieces, None] = {}
+    for s in (s for role in kernel.roles for s in walk(role.steps)):
+        if isinstance(s, CopyAsync) or (isinstance(s, CopyOut) and s.wide):
+            inner = next(k for k, p in enumerate(s.access) if p.bare == s.cols.index)
+            others = tuple([k for k in range(len(s.access)) if k != inner])
+            found[Pieces(s.tensor, kernel.tensor(s.tensor).dtype.nbytes, inner, others)] = None
+    yield from found

@@ -6,24 +6,29 @@ In: a cubin and the kernel's needs.  Out: the function to launch on a device.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnostics.model import EnvironmentFault, WgError
 from ..diagnostics.runtime import WrongGpu
+
 from .cuda import CudaError, Device, checked, driver, driver_version, on_device, relaxed_capture
+from .nvrtc import Compiled
 
 
 @dataclass
 class Module:
-    """One cubin with one entry function. `shared` is the dynamic shared memory of a launch, in bytes."""
+    """One cubin with one entry function. `shared` is the dynamic shared memory of a launch, in bytes. `again` compiles the text
+    for another architecture: a later one runs what an earlier one does, but not its cubin."""
 
     cubin: bytes
     entry: str
     target: str
     shared: int
     compiler: str = ""  # NVRTC's version, for the message when the driver is too old for it
-    _library: Any = None
+    again: Callable[[str], Compiled] | None = None
+    _libraries: dict[str, Any] = field(default_factory=dict)
     _functions: dict[int, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -38,25 +43,37 @@ class Module:
             return self._functions[device]
 
     def _load(self, dev: Device) -> Any:
-        if dev.target != self.target and not _runs(self.target, dev.capability):
-            raise WgError(WrongGpu(target=self.target, device=dev.name, has=dev.target))
+        arch = self.target if dev.target == self.target or _runs(self.target, dev.capability) else self._later(dev)
         d, what = driver(), f"kernel {self.entry} on {dev.name}"
-        if self._library is None:
-            self._library = self._loaded(d, what)
-        kernel = checked(d.cuLibraryGetKernel(self._library, self.entry.encode()), "cuLibraryGetKernel", what)
+        if arch not in self._libraries:
+            self._libraries[arch] = self._loaded(d, what, arch)
+        kernel = checked(d.cuLibraryGetKernel(self._libraries[arch], self.entry.encode()), "cuLibraryGetKernel", what)
         function = checked(d.cuKernelGetFunction(kernel), "cuKernelGetFunction", what)
         attribute = d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         doing = f"{what}: {self.shared} bytes of shared memory, of {dev.shared_limit}"
         checked(d.cuFuncSetAttribute(function, attribute, self.shared), "cuFuncSetAttribute", doing)
         return function
 
-    def _loaded(self, d: Any, what: str) -> Any:
+    def _later(self, dev: Device) -> str:
+        """The architecture of a later device that has all that this text uses."""
+        if self.again is None or not _is_later(self.target, dev.capability):
+            raise WgError(WrongGpu(target=self.target, device=dev.name, has=dev.target))
+        return "sm_{}{}".format(*dev.capability)
+
+    def _loaded(self, d: Any, what: str, arch: str) -> Any:
+        cubin = self.cubin if arch == self.target or self.again is None else self.again(arch).cubin
         try:
-            return checked(d.cuLibraryLoadData(self.cubin, [], [], 0, [], [], 0), "cuLibraryLoadData", what)
+            return checked(d.cuLibraryLoadData(cubin, [], [], 0, [], [], 0), "cuLibraryLoadData", what)
         except CudaError as e:
-            made = f"compiled by NVRTC {self.compiler} for {self.target}" if self.compiler else f"for {self.target}"
+            made = f"compiled by NVRTC {self.compiler} for {arch}" if self.compiler else f"for {arch}"
             message = f"the driver (CUDA {driver_version()}) can't load {what}, {made}: {e.code}"
             raise EnvironmentFault(message, "update the driver, or install an NVRTC of the driver's CUDA version") from e
+
+
+def _is_later(target: str, capability: tuple[int, int]) -> bool:
+    """Whether a device came after a target without architecture-specific features."""
+    digits = target.removeprefix("sm_")
+    return digits.isdigit() and capability > (int(digits[:-1]), int(digits[-1]))
 
 
 def _runs(target: str, capability: tuple[int, int]) -> bool:

@@ -13,7 +13,7 @@ from ..diagnostics.model import Problem
 from ..program.text import spelled
 from ..roles.model import Kernel, Loop, Role, Step, StoreGlobal, TmaStore, Value, walk
 from ..targets.mbarrier import MBARRIER_BYTES
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 from .log import Resources
 from .nvrtc import Compiled
 from .verdict import complaints_of
@@ -85,8 +85,9 @@ def _added(kernel: Kernel, s: Step) -> str:
 
 
 def _shared(kernel: Kernel) -> Iterator[str]:
-    slack = SM_90A.shared_slack
-    yield f"  shared memory {kernel.shared_bytes} + {slack} bytes, of {SM_90A.shared_limit}"
+    target = TARGETS[kernel.target]
+    slack = f" + {target.shared_slack}" if target.shared_slack else ""
+    yield f"  shared memory {kernel.shared_bytes}{slack} bytes, of {target.shared_limit}"
     rows = [("buffer", "tile", "parts", "stages", "bytes", "at")]
     for b in kernel.buffers:
         size = f"over {b.over}" if b.over else str(b.total_bytes)

@@ -40,21 +40,37 @@ class Geometry(NamedTuple):
     swizzle: int
 
 
-def map_problem(m: TensorMap, view: ArrayView) -> ArrayRule | None:
-    """Why the copy engine can't reach this array; None if it can. An axis of one element may have any stride.
+class Pieces(NamedTuple):
+    """How a tensor is reached 16 bytes at once: rows along `inner`, one after the other along `others`."""
 
-    Whether a stride may be 0 (a broadcast axis) is for the driver to say.
-    """
-    if 0 in view.shape:
-        return None
-    size, inner = m.dtype.nbytes, m.dims[0].axis
-    if view.strides[inner] != 1 and view.shape[inner] > 1:
-        return InnerStride(name=m.tensor, axis=inner, stride=view.strides[inner])
-    if view.pointer % TMA.global_alignment:
-        return BaseRule(name=m.tensor, off=view.pointer % TMA.global_alignment, multiple=TMA.global_alignment)
-    steps = [(d.axis, view.strides[d.axis] * size) for d in m.dims[1:] if d.axis != inner and view.shape[d.axis] > 1]
-    wrong = [(axis, n) for axis, n in steps if n % TMA.stride_multiple or not 0 <= n < TMA.stride]
-    return StrideRule(name=m.tensor, axis=min(wrong)[0], nbytes=min(wrong)[1]) if wrong else None
+    tensor: str
+    nbytes: int  # of an element
+    inner: int
+    others: tuple[int, ...]
+
+    def problem(self, view: ArrayView) -> ArrayRule | None:
+        """Why an array can't be reached so; None if it can. An axis of one element may have any stride."""
+        if 0 in view.shape:
+            return None
+        if view.strides[self.inner] != 1 and view.shape[self.inner] > 1:
+            return InnerStride(name=self.tensor, axis=self.inner, stride=view.strides[self.inner])
+        if view.pointer % TMA.global_alignment:
+            return BaseRule(name=self.tensor, off=view.pointer % TMA.global_alignment, multiple=TMA.global_alignment)
+        steps = [(axis, view.strides[axis] * self.nbytes) for axis in self.others if view.shape[axis] > 1]
+        wrong = [(axis, n) for axis, n in steps if n % TMA.stride_multiple or not 0 <= n < TMA.stride]
+        return StrideRule(name=self.tensor, axis=min(wrong)[0], nbytes=min(wrong)[1]) if wrong else None
+
+
+def map_pieces(m: TensorMap) -> Pieces:
+    """What a map asks of the array."""
+    inner = m.dims[0].axis
+    return Pieces(m.tensor, m.dtype.nbytes, inner, tuple([d.axis for d in m.dims[1:] if d.axis != inner]))
+
+
+def map_problem(m: TensorMap, view: ArrayView) -> ArrayRule | None:
+    """Why the copy engine can't reach this array; None if it can. Whether a stride may be 0 (a broadcast axis) is for the driver
+    to say."""
+    return map_pieces(m).problem(view)
 
 
 def geometry(m: TensorMap, view: ArrayView, extents: tuple[int, ...]) -> Geometry:

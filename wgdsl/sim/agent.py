@@ -18,11 +18,11 @@ from ..roles import model as m
 from ..roles.text import op_text, step_text
 from ..targets.registers import WARPS, launch_registers
 from .barriers import Knowledge, MBarrier
-from .flight import Product, Store
+from .flight import Copy, Product, Store
 from .integers import Integer, holds
-from .memory import Access, Clear, Tile
+from .memory import Access, Clear, Share, Tile
 from .orders import Who
-from .registers import ROWS, RegisterFile
+from .registers import BLOCK, RegisterFile
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Steps that nobody else can see the effect of.
 PRIVATE = frozenset((
     m.Items, m.Let, m.Loop, m.If, m.Elect, m.Leave, m.NextItem, m.Begun, m.Advance, m.Compute, m.Pack, m.Move, m.Zero, m.Forget,
-    m.FenceWgmma, m.Commit, m.CommitStore, m.Fetch,
+    m.FenceWgmma, m.Commit, m.CommitStore, m.CommitCopies, m.Fetch,
 ))  # fmt: skip
 # Steps before which others need not come: nothing that they could do then differs from what they can do after it.
 UNBROKEN = PRIVATE | {m.FenceAsync, m.Wgmma, m.StoreGlobal}
@@ -70,7 +70,8 @@ class Agent:
         self.cta, self.role, self.ordinal, self.warp = cta, role, ordinal, warp
         self.group = f"{role.name} {ordinal}" if role.count > 1 else role.name
         self.name = self.group if warp is None else f"{self.group} warp {warp}"
-        self.elected, self.row = warp is None, ROWS * (warp or 0)
+        self.rows = max((v.rows // WARPS for v in cta.world.values[role.name]), default=BLOCK)
+        self.elected, self.row = warp is None, self.rows * (warp or 0)
         self.weight = WARPS if warp is None else 1  # the warps that setmaxnreg is for
         self.env: dict[str, Integer] = {**cta.world.dims, "wg": ordinal}
         self.scalars, self.tensors = cta.world.scalars, cta.world.tensors
@@ -83,6 +84,8 @@ class Agent:
         self.groups: list[list[Product]] = []
         self.open_stores: list[Store] = []
         self.store_groups: list[list[Store]] = []
+        self.open_copies: list[Copy] = []
+        self.copy_groups: list[list[Copy]] = []
         self.held = launch_registers(cta.world.kernel.threads)
         self.item: Item | None = None
         self.leaving = False  # no item is left
@@ -135,6 +138,9 @@ class Agent:
         for stores in (self.open_stores, *self.store_groups):
             for s in stores:
                 raise self.fault(Unfinished, step=s.step, what="this bulk store")
+        for copies in (self.open_copies, *self.copy_groups):
+            for c in copies:
+                raise self.fault(Unfinished, step=c.step, what="this copy")
 
     # Faults.
 
@@ -200,7 +206,9 @@ class Agent:
 
     # What it knows.
 
-    def access(self, *, asynchronous: bool, write: bool, clear: Clear | None = None) -> Access:
+    def access(
+        self, *, asynchronous: bool, write: bool, clear: Clear | None = None, share: Share | None = None
+    ) -> Access:
         """A new access by the current step; the agent knows its own synchronous ones."""
         assert self.step is not None
         bit = 1 << next(self.cta.bits)
@@ -208,7 +216,7 @@ class Agent:
             self.knowledge.known |= bit
             if write:
                 self.written |= bit
-        return Access(bit=bit, owner=self, step=self.step, asynchronous=asynchronous, write=write, clear=clear)
+        return Access(bit=bit, owner=self, step=self.step, asynchronous=asynchronous, write=write, clear=clear, share=share)
 
     def finished(self, access: Access) -> None:
         """A wait has covered an asynchronous access."""

@@ -1,4 +1,4 @@
-"""What bulk copies mean: loads, stores, and the groups of stores."""
+"""What copies mean: bulk loads and stores, the copies of threads, and the groups of those that their agent waits for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import numpy as np
 
 from ..diagnostics.sim import IllFormed
 from ..roles import model as m
+from ..targets.registers import WARPS
+from ..targets.swizzle import CHUNK
 from .agent import Agent
-from .flight import Load, Store
+from .elementwise import column_indices
+from .events import WARP
+from .flight import Copy, Load, Store
 from .global_stores import claim
+from .integers import Integer, value_of
 from .meaning import means
-from .memory import Cell
+from .memory import Cell, Share
+from .results import shares
 from .tensors import Box
 
 
@@ -82,3 +88,46 @@ def wait_store(a: Agent, s: m.WaitStore) -> None:
             if not store.done:
                 a.cta.complete(store)
             a.finished(store.access)
+
+
+@means(m.CopyAsync)
+def copy_async(a: Agent, s: m.CopyAsync) -> None:
+    """The warp's share: chunks of 16 bytes in turn, counted row by row, by all threads of the role."""
+    a.need_warp()
+    assert a.warp is not None
+    tile = a.tile(s.buffer, s.part, s.slot)
+    if (s.rows.count, s.cols.count) != (tile.buffer.rows, tile.buffer.cols):
+        raise a.fault(IllFormed, why=f"{s.rows.count} x {s.cols.count} elements don't fit a tile of `{s.buffer}`")
+    warps = WARPS * a.role.count
+    mine = shares(tile.buffer, CHUNK // tile.buffer.dtype.nbytes, WARP * warps) == WARPS * a.ordinal + a.warp
+    share = Share(s.buffer, a.integer(s.part), a.positions[s.slot.ring], -1 if a.item is None else a.item.number, warps)
+    access = a.cta.memory.write(a, tile.cells, asynchronous=True, share=share)
+    tile.data[mine] = np.nan
+    env: dict[str, Integer] = {**a.env, s.rows.index: column_indices(s.rows, a.env).T, s.cols.index: column_indices(s.cols, a.env)}
+    at, source = [value_of(p, env) for p in s.access], a.tensors[s.tensor]
+
+    def write() -> None:
+        tile.data[mine] = np.broadcast_to(source.load(at), tile.data.shape)[mine]
+        for c in tile.cells:
+            c.landed(share)
+
+    copy = Copy(agent=a, step=s, access=access, write=write)
+    a.cta.stores.append(copy)
+    a.open_copies.append(copy)
+
+
+@means(m.CommitCopies)
+def commit_copies(a: Agent, s: m.CommitCopies) -> None:
+    a.need_warp()
+    a.copy_groups.append(a.open_copies)
+    a.open_copies = []
+
+
+@means(m.WaitCopies)
+def wait_copies(a: Agent, s: m.WaitCopies) -> None:
+    a.need_warp()
+    while len(a.copy_groups) > s.pending:
+        for copy in a.copy_groups.pop(0):
+            if not copy.done:
+                a.cta.complete(copy)
+            a.finished(copy.access)

@@ -16,7 +16,7 @@ from ..roles.model import Step
 from ..targets.registers import WARPS
 from .agent import Agent, Item, Run
 from .barriers import MBarrier, NamedBarrier
-from .flight import InFlight, Load, Product, Store
+from .flight import Copy, InFlight, Load, Product, Store
 from .memory import SharedMemory
 from .orders import CANONICAL, Order
 from .scheduler import Scheduler
@@ -32,7 +32,7 @@ class Cta:
         self.steps = 0
         self.spare = 0  # registers a thread that warps have given back, summed over warps
         self.loads: list[Load] = []
-        self.stores: list[Store] = []
+        self.stores: list[Store | Copy] = []  # what no barrier is told of: its agent waits for it
         self.events: deque[tuple[Agent, Step, str]] = deque(maxlen=RAW_EVENTS)
         self.mbarriers = {
             b.name: [

@@ -1,6 +1,6 @@
 """Expressions over a register tile, in float32: the meaning of `MapOp`, `ReduceOp`, `CompleteOp` and of stored values.
 
-Arrays are two-dimensional and broadcast: the 16 rows of a warp as [16, cols] tile values, [16, 1] row values, [16, 4] lane
+Arrays are two-dimensional and broadcast: the rows of a warp as [rows, cols] tile values, [rows, 1] row values, [rows, 4] lane
 shares of a row value. Lane c of a quad owns the columns with (column % 8) // 2 == c.
 """
 
@@ -18,17 +18,17 @@ from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, Room
 from ..targets.registers import WARPS
 from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from .integers import Integer, value_of
-from .registers import QUAD, ROWS, RegisterFile
+from .registers import QUAD, RegisterFile
 from .tensors import Tensor, rounded
 
 OCTET = 8  # columns over which the lanes of a quad go round
-TILE = ROWS * WARPS  # rows of a register tile: those of a warpgroup
 
 
 class Machine(Protocol):
-    """What expressions may look at: an agent. row: the first of its rows in a tile."""
+    """What expressions may look at: an agent. rows: its rows of a tile; row: the first of them."""
 
     registers: RegisterFile
+    rows: int
     row: int
     env: dict[str, Integer]
     scalars: Mapping[str, float]
@@ -57,8 +57,8 @@ def column_indices(axis: Axis, env: Mapping[str, Integer]) -> np.ndarray:
 
 
 def row_indices(axis: Axis, m: Machine) -> np.ndarray:
-    """[16, 1]: the element indices of an axis at a warp's own rows."""
-    return (int(value_of(axis.origin, m.env)) + m.row + np.arange(ROWS))[:, None]
+    """[rows, 1]: the element indices of an axis at a warp's own rows."""
+    return (int(value_of(axis.origin, m.env)) + m.row + np.arange(m.rows))[:, None]
 
 
 def _map(m: Machine, op: MapOp) -> None:
@@ -91,7 +91,7 @@ def _room(m: Machine, op: RoomOp) -> None:
 
 
 def _tile(m: Machine, dst: str, value: np.ndarray) -> np.ndarray:
-    shape = (ROWS, m.registers.values[dst].cols)
+    shape = (m.rows, m.registers.values[dst].cols)
     if value.shape != shape and np.broadcast_shapes(value.shape, shape) != shape:
         raise m.fault(IllFormed, why=f"`{dst}` holds {shape[1]} columns, the expression {value.shape[1]}")
     return _as_floats(value, shape)
@@ -104,7 +104,7 @@ def _row(m: Machine, dst: str, value: np.ndarray, e: Expr) -> np.ndarray:
     width = QUAD if partial and not regs(e) else value.shape[1]
     if width == QUAD and not partial:
         raise m.fault(LaneShares, value=dst)
-    return _as_floats(value, (ROWS, width))
+    return _as_floats(value, (m.rows, width))
 
 
 def _as_floats(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -125,8 +125,8 @@ def _reduce(m: Machine, op: ReduceOp) -> None:
     if n % OCTET:
         raise m.fault(IllFormed, why=f"{n} columns are no multiple of {OCTET}")
     join = REDUCTIONS[op.op]
-    values = _as_floats(scope.value(op.src), (ROWS, n))
-    columns = join.reduce(values.reshape(ROWS, n // OCTET, OCTET), axis=1)
+    values = _as_floats(scope.value(op.src), (m.rows, n))
+    columns = join.reduce(values.reshape(m.rows, n // OCTET, OCTET), axis=1)
     shares = join(columns[:, 0::2], columns[:, 1::2])
     partial = op.lanes == "partial"
     if partial != m.registers.values[op.dst].partial:
@@ -137,7 +137,7 @@ def _reduce(m: Machine, op: ReduceOp) -> None:
         if regs(op.start) and (start.shape[1] == QUAD) != partial:
             raise m.fault(LaneShares, value=op.dst)
         out = join(start, out)
-    m.registers.write(op.dst, _as_floats(out, (ROWS, out.shape[1])))
+    m.registers.write(op.dst, _as_floats(out, (m.rows, out.shape[1])))
 
 
 def _complete(m: Machine, op: CompleteOp) -> None:
@@ -151,8 +151,8 @@ class Scope:
     """Expressions at the elements of one tile (`cols` given) or at its rows."""
 
     def __init__(self, m: Machine, rows: Axis, cols: Axis | None):
-        if rows.count != TILE:
-            raise m.fault(IllFormed, why=f"a register tile has {TILE} rows, not {rows.count}")
+        if rows.count != m.rows * WARPS:
+            raise m.fault(IllFormed, why=f"a register tile has {m.rows * WARPS} rows, not {rows.count}")
         self.m, self.rows, self.cols = m, rows, cols
 
     @cached_property

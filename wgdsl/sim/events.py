@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..diagnostics.sim import NamedBarrierMisuse, TooManyArrivals, WrongPhase
 from ..roles import model as m
 from ..targets.registers import WARPGROUP, WARPS
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 from .agent import Agent, Blocked, Run
 from .barriers import Knowledge, MBarrier, NamedBarrier
 from .meaning import means
@@ -107,7 +107,7 @@ def _bar(a: Agent, s: m.BarSync | m.BarArrive, waits: bool) -> tuple[NeedsGenera
     number = a.integer(s.id)
     bar = a.cta.named.setdefault(number, NamedBarrier(id=number))
     need, knowledge = NeedsGeneration(bar, bar.generation), bar.gathered
-    last = SM_90A.named_barriers - 1
+    last = TARGETS[a.cta.world.kernel.target].named_barriers - 1
     why = bar.arrive(WARP, s.threads, waits, a.knowledge) if 0 <= number <= last else f"ids are 0 to {last}"
     if why:
         raise a.fault(NamedBarrierMisuse, bar=number, why=why)

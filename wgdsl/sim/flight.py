@@ -1,7 +1,8 @@
 """What is in flight: bulk loads, products and bulk stores, and what they do when they complete.
 
 Each takes effect at its completion, which a scheduler puts anywhere between its issue and the wait that covers it. A load's
-destination is poison until then, and so is a product's accumulator; a product and a store read shared memory only then.
+destination is poison until then, as are that of a copy and a product's accumulator; a product and a store read shared memory
+only then.
 """
 
 from __future__ import annotations
@@ -79,4 +80,19 @@ class Store:
         self.done = True
 
 
-InFlight = Load | Product | Store
+@dataclass(eq=False, kw_only=True)
+class Copy:
+    """One warp's share of a copy of threads: `write` fills its elements."""
+
+    agent: Agent
+    step: Step
+    access: Access
+    write: Callable[[], None]
+    done: bool = False
+
+    def finish(self) -> None:
+        self.write()
+        self.done = True
+
+
+InFlight = Load | Product | Store | Copy

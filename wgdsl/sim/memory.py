@@ -32,9 +32,20 @@ class Clear:
     warp: int
 
 
+@dataclass(frozen=True)
+class Share:
+    """What several warps copy together, one share each: the tile at a position of its ring, in an item. `warps`: how many."""
+
+    buffer: str
+    part: int
+    position: int
+    item: int
+    warps: int
+
+
 @dataclass(eq=False, kw_only=True, slots=True)
 class Access:
-    """One agent's use of tiles. cleared: a read knew of such clears."""
+    """One agent's use of tiles. cleared: a read knew of such clears. share: it is one of those that make up a copy."""
 
     bit: int
     owner: Agent
@@ -43,6 +54,7 @@ class Access:
     write: bool
     clear: Clear | None = None
     cleared: frozenset[Clear] = frozenset()
+    share: Share | None = None
 
     @property
     def who(self) -> str:
@@ -54,7 +66,9 @@ class Agent(Protocol):
 
     knowledge: Knowledge
 
-    def access(self, *, asynchronous: bool, write: bool, clear: Clear | None = None) -> Access: ...
+    def access(
+        self, *, asynchronous: bool, write: bool, clear: Clear | None = None, share: Share | None = None
+    ) -> Access: ...
 
     def doing(self, step: Step) -> str: ...
 
@@ -68,7 +82,7 @@ Use = tuple[Access, int, str]
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class Cell:
-    """`bands`: all it has. `whole`: those whose content is there."""
+    """`bands`: all it has. `whole`: those whose content is there. `arrived`: shares of the copy that it is filled by."""
 
     buffer: str
     name: str
@@ -81,6 +95,13 @@ class Cell:
     writes: list[Use] = field(default_factory=list)
     reads: list[Use] = field(default_factory=list)
     overlaps: list[tuple[Cell, tuple[int, ...]]] = field(default_factory=list)  # and for each own band, theirs under it
+    arrived: dict[Share, int] = field(default_factory=dict)
+
+    def landed(self, share: Share) -> None:
+        """One warp's share of a copy is there."""
+        self.arrived = {share: self.arrived.get(share, 0) + 1}
+        if self.arrived[share] == share.warps:
+            self.whole = self.bands
 
     def over(self, bands: int) -> Iterator[tuple[Cell, int]]:
         """The cells that share memory with these bands, and which of their bands."""
@@ -126,16 +147,26 @@ class SharedMemory:
         return access
 
     def write(
-        self, agent: Agent, cells: Sequence[Cell], *, asynchronous: bool, bands: int = -1, clear: Clear | None = None
+        self,
+        agent: Agent,
+        cells: Sequence[Cell],
+        *,
+        asynchronous: bool,
+        bands: int = -1,
+        clear: Clear | None = None,
+        share: Share | None = None,
     ) -> Access:
-        """Replace the content of these bands (for a clear: a part of it). Raises if somebody may still need the old one."""
+        """Replace the content of these bands (for a clear and a share: a part of it). Raises if somebody may still need the old
+        one."""
         for c in cells:
-            _check_write(agent, c, c.bands & bands, asynchronous, clear)
-        access = agent.access(asynchronous=asynchronous, write=True, clear=clear)
+            _check_write(agent, c, c.bands & bands, asynchronous, clear, share)
+        access = agent.access(asynchronous=asynchronous, write=True, clear=clear, share=share)
         for c in cells:
             touched = c.bands & bands
             if clear is not None:
                 c.writes.append((access, touched, c.buffer))
+            elif share is not None:
+                _share(c, access, touched)
             else:
                 c.writes = [*_without(c.writes, touched), (access, touched, c.buffer)]
                 c.reads = _without(c.reads, touched)
@@ -145,6 +176,16 @@ class SharedMemory:
                 o.writes.append((access, under, c.buffer))
                 o.whole, o.lost = o.whole & ~under, access.who
         return access
+
+
+def _share(c: Cell, access: Access, touched: int) -> None:
+    """One warp's share of a copy; what was before is forgotten when every warp has looked at it."""
+    c.writes.append((access, touched, c.buffer))
+    c.whole, c.lost = c.whole & ~touched, ""
+    issued = [use for use in c.writes if use[0].share == access.share]
+    assert access.share is not None
+    if len(issued) == access.share.warps:
+        c.writes, c.reads = issued, []
 
 
 def _without(uses: list[Use], bands: int) -> list[Use]:
@@ -216,9 +257,12 @@ def _check_read(agent: Agent, c: Cell, asynchronous: bool) -> frozenset[Clear]:
     return cleared
 
 
-def _check_write(agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None) -> None:
+def _check_write(
+    agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None, share: Share | None
+) -> None:
+    asynchronous = asynchronous and share is None  # copies of threads go the way of their other writes
     for a, touched, _ in (*c.writes, *c.reads):
-        if touched & bands:
+        if touched & bands and (share is None or a.share != share):
             _check_after(agent, c, a, asynchronous, clear)
     for o, under in c.over(bands) if c.overlaps else ():
         for a, touched, meant in (*o.writes, *o.reads):

@@ -1,4 +1,5 @@
-"""What asynchronous products mean: each warp has its own, in groups of its own, which complete in order."""
+"""What products mean. Those of a warpgroup are asynchronous: each warp has its own, in groups of its own, which complete in order.
+Those of single warps are done at once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .agent import Agent
 from .flight import Product
 from .meaning import means
 from .memory import Tile
-from .registers import ROWS, RegisterFile
+from .registers import RegisterFile
 
 
 @means(m.Wgmma)
@@ -25,10 +26,10 @@ def wgmma(a: Agent, s: m.Wgmma) -> None:
     if isinstance(s.a, m.RegOperand):
         operand = a.registers.operand(s.a.value)
         assert operand.data is not None
-        _fits(a, s, s.a.value, operand.value.dtype, operand.data.shape == (ROWS, s.k))
+        _fits(a, s, s.a.value, operand.value.dtype, operand.data.shape == (a.rows, s.k))
     else:
-        tile, matrix = _matrix(a, s, s.a, ROWS * WARPS)
-        left, cells = matrix[a.row : a.row + ROWS], _read(tile, s, s.a, ROWS * WARPS)
+        tile, matrix = _matrix(a, s, s.a, a.rows * WARPS)
+        left, cells = matrix[a.row : a.row + a.rows], _read(tile, s, s.a, a.rows * WARPS)
     tile, right = _matrix(a, s, s.b, s.n)
     _fits(a, s, s.acc, s.dtype, acc.value.cols == s.n)
     access = a.cta.memory.read(a, (*cells, *_read(tile, s, s.b, s.n)), asynchronous=True)
@@ -38,17 +39,37 @@ def wgmma(a: Agent, s: m.Wgmma) -> None:
     a.open_products.append(p)
 
 
-def _fits(a: Agent, s: m.Wgmma, name: str, dtype, shape: bool) -> None:
+@means(m.Mma)
+def mma(a: Agent, s: m.Mma) -> None:
+    """The warp's rows of the accumulator, at once."""
+    a.need_warp()
+    fresh, cells = a.holds(s.zero), ()
+    acc = a.registers.find(s.acc, "tile").value
+    if isinstance(s.a, m.RegOperand):
+        value = a.registers.find(s.a.value, "operand").value
+        left = a.registers.content(s.a.value, "operand")
+        _fits(a, s, s.a.value, value.dtype, left.shape == (a.rows, s.k))
+    else:
+        tile, matrix = _matrix(a, s, s.a, a.rows * WARPS)
+        left, cells = matrix[a.row : a.row + a.rows], _read(tile, s, s.a, a.rows * WARPS)
+    tile, right = _matrix(a, s, s.b, s.n)
+    _fits(a, s, s.acc, s.dtype, acc.cols == s.n)
+    a.cta.memory.read(a, (*cells, *_read(tile, s, s.b, s.n)), asynchronous=False)
+    product = np.matmul(left, right.T)
+    a.registers.write(s.acc, product if fresh else a.registers.content(s.acc, "tile") + product)
+
+
+def _fits(a: Agent, s: m.Wgmma | m.Mma, name: str, dtype, shape: bool) -> None:
     if not shape or dtype != s.dtype:
-        raise a.fault(IllFormed, why=f"`{name}` doesn't fit a product of m {ROWS * WARPS}, n {s.n}, k {s.k} of {s.dtype}")
+        raise a.fault(IllFormed, why=f"`{name}` doesn't fit a product of m {a.rows * WARPS}, n {s.n}, k {s.k} of {s.dtype}")
 
 
-def _extents(s: m.Wgmma, o: m.SmemOperand, rows: int) -> tuple[int, int]:
+def _extents(s: m.Wgmma | m.Mma, o: m.SmemOperand, rows: int) -> tuple[int, int]:
     """Rows and columns of the tile that it takes."""
     return (rows, s.k) if o.major == "K" else (s.k, rows)
 
 
-def _matrix(a: Agent, s: m.Wgmma, o: m.SmemOperand, rows: int) -> tuple[Tile, np.ndarray]:
+def _matrix(a: Agent, s: m.Wgmma | m.Mma, o: m.SmemOperand, rows: int) -> tuple[Tile, np.ndarray]:
     """The tile, and a view of it as [rows, k]."""
     tile, wanted = a.tile(o.buffer, o.part, o.slot), _extents(s, o, rows)
     b = tile.buffer
@@ -57,7 +78,7 @@ def _matrix(a: Agent, s: m.Wgmma, o: m.SmemOperand, rows: int) -> tuple[Tile, np
     return tile, matrix if o.major == "K" else matrix.T
 
 
-def _read(tile: Tile, s: m.Wgmma, o: m.SmemOperand, rows: int):
+def _read(tile: Tile, s: m.Wgmma | m.Mma, o: m.SmemOperand, rows: int):
     """The panels that it reads."""
     return tile.cells[: -(-_extents(s, o, rows)[1] // tile.buffer.panel_cols)]
 

@@ -1,7 +1,7 @@
 """The registers of one warp: values, what is poison, and which products use them.
 
-Arrays are [16, cols] for tiles and operands, [16, 1] for row values, [16, 4] for lane shares of a row value, and [1, 1] for
-flags. They are replaced, never changed.
+Arrays are [rows, cols] for tiles and operands, [rows, 1] for row values, [rows, 4] for lane shares of a row value, and [1, 1]
+for flags; `rows` are those of the warp, 16 of a tile of 64. They are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ..diagnostics.sim import Fault, IllFormed, NoProductFence, RegisterInFlight, Uninitialised
 from ..roles.model import Step, Value
 
-ROWS = 16  # of a tile of 64: those of one warp
+BLOCK = 16  # rows of a tile of 64: those of one warp
 QUAD = 4
 
 

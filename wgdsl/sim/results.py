@@ -7,7 +7,7 @@ import numpy as np
 from ..diagnostics.sim import IllFormed, LaneShares
 from ..roles import model as m
 from ..targets.registers import WARPGROUP, WARPS
-from ..targets.swizzle import SWIZZLES
+from ..targets.swizzle import CHUNK, SWIZZLES
 from .agent import Agent
 from .elementwise import Scope, column_indices, row_indices, run
 from .events import WARP
@@ -15,7 +15,7 @@ from .global_stores import claim
 from .integers import Integer, value_of
 from .meaning import means
 from .memory import BAND, Clear
-from .registers import QUAD, ROWS
+from .registers import QUAD
 from .tensors import rounded
 
 
@@ -55,7 +55,7 @@ def forget(a: Agent, s: m.Forget) -> None:
 def zero(a: Agent, s: m.Zero) -> None:
     a.need_warp()
     cols = a.registers.find(s.value, "tile").value.cols
-    a.registers.write(s.value, np.zeros((ROWS, cols), dtype=np.float32))
+    a.registers.write(s.value, np.zeros((a.rows, cols), dtype=np.float32))
 
 
 @means(m.StoreShared)
@@ -67,19 +67,26 @@ def store_shared(a: Agent, s: m.StoreShared) -> None:
     values = a.registers.read(s.src)
     if (len(values) * WARPS, values.shape[1]) != (b.rows, b.cols):
         raise a.fault(IllFormed, why=f"`{s.src}` doesn't fit a tile of `{s.buffer}`, {b.rows} x {b.cols}")
-    a.cta.memory.write(a, tile.cells, asynchronous=False, bands=1 << a.row // BAND)
-    tile.data[a.row : a.row + ROWS] = rounded(values, b.dtype)
+    bands = ((1 << a.rows // BAND) - 1) << a.row // BAND
+    a.cta.memory.write(a, tile.cells, asynchronous=False, bands=bands)
+    tile.data[a.row : a.row + a.rows] = rounded(values, b.dtype)
 
 
 @means(m.CopyOut)
 def copy_out(a: Agent, s: m.CopyOut) -> None:
-    """Thread t copies the elements t, t + 128, ... of the tile, counted row by row."""
+    """Thread t copies the elements t, t + 128, ... of the tile, counted row by row; or chunks of 16 bytes."""
     a.need_warp()
     tile = a.tile(s.buffer, s.part, s.slot)
     a.cta.memory.read(a, tile.cells, asynchronous=False)
-    own = np.arange(tile.data.size).reshape(tile.data.shape) % WARPGROUP // WARP == a.warp
+    own = shares(tile.buffer, CHUNK // tile.buffer.dtype.nbytes if s.wide else 1, WARPGROUP) == a.warp
     rows = column_indices(s.rows, a.env).T
     _from_threads(a, s, tile.data, own, rows)
+
+
+def shares(b: m.Buffer, together: int, threads: int) -> np.ndarray:
+    """[rows, cols]: by which warp each element of a tile is copied, if threads take so many neighbours at once in turn."""
+    pieces = np.arange(b.rows * b.cols // together) % threads // WARP
+    return np.repeat(pieces, together).reshape(b.rows, b.cols)
 
 
 @means(m.StoreGlobal)

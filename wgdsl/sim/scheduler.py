@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from .flight import InFlight, Load, Store
+from .flight import Copy, InFlight, Load, Store
 from .orders import CANONICAL, Order
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TRIES = 4  # to hit upon an agent that can go on, before all are asked
 class Scheduler:
     """loads, stores: those in flight, the oldest first."""
 
-    def __init__(self, order: Order, random: Random, agents: Sequence[Agent], loads: list[Load], stores: list[Store]):
+    def __init__(self, order: Order, random: Random, agents: Sequence[Agent], loads: list[Load], stores: list[Store | Copy]):
         self.random, self.agents, self.loads, self.stores = random, agents, loads, stores
         self.last: Agent | None = None  # the agent that went on
         self.left = order.events

@@ -14,7 +14,7 @@ from ..roles import model as m
 from ..roles.model import Kernel, Role, Step, walk
 from ..runtime.log import Resources
 from ..targets.mbarrier import MBARRIER_BYTES
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 
 Rows = dict[str, int | str]
 Sections = dict[str, Rows]
@@ -79,8 +79,9 @@ def _launch(k: Kernel) -> Rows:
 def _shared(k: Kernel) -> Rows:
     rows: Rows = {b.name: f"over {b.over}" if b.over else b.total_bytes for b in k.buffers}
     rows["barriers"] = MBARRIER_BYTES * sum(b.parts * b.stages for b in k.barriers)
-    rows["alignment of the base"] = SM_90A.shared_slack
-    rows["in all"] = k.shared_bytes + SM_90A.shared_slack
+    target = TARGETS[k.target]
+    rows["alignment of the base"] = target.shared_slack
+    rows["in all"] = target.shared_bytes(k.shared_bytes)
     return rows
 
 

@@ -9,7 +9,7 @@ from ..diagnostics.verify import NamedBarrier
 from ..foundation.source import Span
 from ..roles.model import BarArrive, BarSync, Kernel
 from ..targets.registers import WARPGROUP
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 from .lines import lines, warpgroups
 
 
@@ -43,7 +43,7 @@ def bar_problems(kernel: Kernel) -> Iterator[NamedBarrier]:
                     _use(bars.setdefault(number, _Bar()), s, (role.name, wg))
     yield from unknown.values()
     for number in sorted(bars):
-        yield from _one(number, bars[number])
+        yield from _one(number, bars[number], TARGETS[kernel.target].named_barriers)
     yield from _reserved(kernel)
 
 
@@ -52,12 +52,12 @@ def _use(bar: _Bar, s: BarSync | BarArrive, who: tuple[str, int]) -> None:
     bar.threads.setdefault(s.threads, s.span)
 
 
-def _one(number: int, bar: _Bar) -> Iterator[NamedBarrier]:
+def _one(number: int, bar: _Bar, limit: int) -> Iterator[NamedBarrier]:
     def problem(why: str, span: Span | None = None) -> NamedBarrier:
         return NamedBarrier(span=span or bar.span, bar=str(number), why=why)
 
-    if not 1 <= number < SM_90A.named_barriers:
-        yield problem(f"ids are 1 to {SM_90A.named_barriers - 1}")
+    if not 1 <= number < limit:
+        yield problem(f"ids are 1 to {limit - 1}")
         return
     if len(bar.threads) > 1:
         last = list(bar.threads.items())[-1]

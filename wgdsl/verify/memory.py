@@ -10,7 +10,7 @@ from ..diagnostics.verify import SharedLayout, SharedMemory
 from ..roles.model import Barrier, Buffer, Kernel
 from ..roles.shares import share_of
 from ..targets.mbarrier import MBARRIER_BYTES
-from ..targets.sm_90a import SM_90A
+from ..targets.choice import TARGETS
 from ..targets.tma import TMA
 
 
@@ -21,12 +21,13 @@ def memory_problems(kernel: Kernel) -> Iterator[Problem]:
 
 
 def _total(kernel: Kernel) -> Iterator[SharedMemory]:
-    if kernel.shared_bytes + SM_90A.shared_slack <= SM_90A.shared_limit:
+    target = TARGETS[kernel.target]
+    if target.shared_bytes(kernel.shared_bytes) <= target.shared_limit:
         return
     largest = max((b for b in kernel.buffers if b.over is None), key=lambda b: b.total_bytes, default=None)
     yield SharedMemory(
         span=largest.span if largest else None,
-        limit=SM_90A.shared_limit,
+        limit=target.shared_limit,
         shares=tuple(_shares(kernel)),
         target=kernel.target,
     )
@@ -42,7 +43,9 @@ def _shares(kernel: Kernel) -> Iterator[Share]:
     named = sum(b.total_bytes for b in kernel.buffers if b.over is None) + count * MBARRIER_BYTES
     if kernel.shared_bytes > named:
         yield Share(name="gaps between them", amount=kernel.shared_bytes - named)
-    yield Share(name="alignment of the base", amount=SM_90A.shared_slack)
+    slack = TARGETS[kernel.target].shared_slack
+    if slack:
+        yield Share(name="alignment of the base", amount=slack)
 
 
 def _size(b: Barrier) -> int:
@@ -68,10 +71,10 @@ def _layout(kernel: Kernel) -> Iterator[SharedLayout]:
 
 
 def _alignment(x: Buffer | Barrier) -> int:
-    """A swizzled tile starts on a swizzle atom; others where a bulk copy may."""
+    """A swizzled tile starts on a swizzle atom; others where a bulk copy may, on every target."""
     if isinstance(x, Barrier):
         return MBARRIER_BYTES
-    return SM_90A.shared_alignment if x.swizzle else TMA.unswizzled_alignment
+    return TMA.shared_alignment if x.swizzle else TMA.unswizzled_alignment
 
 
 def _span(x: Buffer | Barrier):
