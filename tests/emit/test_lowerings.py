@@ -526,7 +526,7 @@ def test_steps_without_lowering_are_named_together():
 
 
 def test_a_second_lowering_is_refused():
-    with pytest.raises(InternalError, match=r"two lowerings of Wait for sm_90a: wgdsl.emit.sync.wait and .*again"):
+    with pytest.raises(InternalError, match=r"two lowerings of Wait for hopper: wgdsl.emit.sync.wait and .*again"):
 
         @lowers(Wait)
         def again(ctx, step):

@@ -22,7 +22,7 @@ def test_every_step_has_a_row():
 def test_a_step_without_a_lowering_shows(monkeypatch):
     from wgdsl.emit import lowering
 
-    monkeypatch.delitem(lowering.LOWERINGS, (Wgmma, "sm_90a"))
+    monkeypatch.delitem(lowering.LOWERINGS, (Wgmma, "hopper"))
     assert "Wgmma" not in lowered_steps()["sm_90a"] and table()["Wgmma"].split()[0] == "-"
 
 
