@@ -221,6 +221,8 @@ class Agent:
     def finished(self, access: Access) -> None:
         """A wait has covered an asynchronous access."""
         self.knowledge.known |= access.bit
+        if access.share is not None:
+            self.written |= access.bit
 
 
 def _symbols(e: Poly | Expr) -> Iterable[str]:

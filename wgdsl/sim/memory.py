@@ -236,7 +236,7 @@ def _band_bytes(c: Cell) -> list[tuple[int, int]]:
 
 
 def _ordered(knowledge: Knowledge, a: Access, asynchronous: bool) -> bool:
-    generic_write = a.write and not a.asynchronous
+    generic_write = a.write and (not a.asynchronous or a.share is not None)  # copies of threads go the way of their writes
     return bool(a.bit & (knowledge.proxied if generic_write and asynchronous else knowledge.known))
 
 
@@ -260,7 +260,7 @@ def _check_read(agent: Agent, c: Cell, asynchronous: bool) -> frozenset[Clear]:
 def _check_write(
     agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None, share: Share | None
 ) -> None:
-    asynchronous = asynchronous and share is None  # copies of threads go the way of their other writes
+    asynchronous = asynchronous and share is None
     for a, touched, _ in (*c.writes, *c.reads):
         if touched & bands and (share is None or a.share != share):
             _check_after(agent, c, a, asynchronous, clear)
