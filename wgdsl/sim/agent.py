@@ -84,6 +84,7 @@ class Agent:
         self.groups: list[list[Product]] = []
         self.open_stores: list[Store] = []
         self.store_groups: list[list[Store]] = []
+        self.filled: dict[tuple[str, int], tuple[int, int]] = {}  # by buffer and part: how often it copied, to which position last
         self.open_copies: list[Copy] = []
         self.copy_groups: list[list[Copy]] = []
         self.held = launch_registers(cta.world.kernel.threads)
@@ -184,6 +185,10 @@ class Agent:
     def holds(self, cond: Expr) -> bool:
         """A uniform condition."""
         return holds(cond, self.seen_by(cond), self.scalars)
+
+    def advances(self, ring: str) -> bool:
+        """Whether its role moves on in a ring at all."""
+        return any(isinstance(s, m.Advance) and s.ring == ring for s in m.walk(self.role.steps))
 
     def lap(self, slot: m.Slot) -> tuple[int, int]:
         """(stage, how many times the ring has gone round before it)."""

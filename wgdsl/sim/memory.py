@@ -34,12 +34,11 @@ class Clear:
 
 @dataclass(frozen=True)
 class Share:
-    """What several warps copy together, one share each: the tile at a position of its ring, in an item. `warps`: how many."""
+    """What several warps copy together, one share each: the n-th tile that each of them copies there. `warps`: how many."""
 
     buffer: str
     part: int
-    position: int
-    item: int
+    number: int
     warps: int
 
 
@@ -115,11 +114,12 @@ class Cell:
 
 @dataclass(eq=False, kw_only=True)
 class Tile:
-    """One (stage, part) of a buffer; `data` is [rows, cols]."""
+    """One (stage, part) of a buffer; `data` is [rows, cols]. `position`: of its ring, for which threads have copied to it."""
 
     buffer: Buffer
     data: np.ndarray
     cells: tuple[Cell, ...]
+    position: int | None = None
 
 
 class SharedMemory:
