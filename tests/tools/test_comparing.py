@@ -18,7 +18,7 @@ from wgdsl.runtime import cuda, nvrtc
 from wgdsl.runtime.machine_code import Code, read_code
 from wgdsl.runtime.sass import disassemble
 from wgdsl.targets.machine import ENGINES, MATRIX, flops, sass_shape
-from wgdsl.tools import comparing
+from wgdsl.tools import comparing, running
 from wgdsl.tools.comparing import Column, Comparison, Request, column, columns_of, compare
 from wgdsl.tools.comparison_text import ROWS
 from wgdsl.tools.comparison_text import comparison_text as text_of
@@ -293,6 +293,28 @@ def test_times_are_medians_of_schedules_that_take_turns(monkeypatch):
     assert found.columns[0].time is not None and found.columns[0].time.tflops == 4 * 64 * 64 * 128 / 2e-6 / 1e12
     untimed = compare(replace(request, dims=()))
     assert isinstance(untimed, Comparison) and untimed.columns[0].untimed == comparing.NO_DIMS
+
+
+def test_schedules_take_turns_on_the_same_inputs(monkeypatch):
+    kernels = [attention(s, False, 128).compile() for s in ("fa3", "simple")]
+    seen: list[tuple[object, int, int]] = []
+
+    def once(kernel, inputs, dims, repeats):
+        seen.append((kernel, id(inputs), repeats))
+        return [float(len(seen))]
+
+    monkeypatch.setattr(running, "time_kernel", once)
+    dims, seconds = running.interleaved(kernels, {"B": 1, "G": 2, "H": 4, "M": 8, "N": 16}, rounds=2, repeats=7)
+    assert dims["R"] == 2 and seconds == [[1.0, 3.0], [2.0, 4.0]]
+    assert [k for k, _, _ in seen] == kernels * 2 and len({(inputs, repeats) for _, inputs, repeats in seen}) == 1
+
+
+@pytest.mark.gpu
+def test_times_on_a_gpu():
+    dims = ("B=1", "G=4", "H=4", "M=512", "N=512")
+    found = compare(Request(file=ATTENTION, schedules="fa3,simple", settings=DIMS, dims=dims))
+    assert isinstance(found, Comparison)
+    assert all(c.time is not None and c.time.seconds > 0 and 0 < c.time.tflops < 1000 for c in found.columns)
 
 
 def test_a_watched_process_times(monkeypatch):
