@@ -102,12 +102,12 @@ class Explorer:
         self.deepest = max([r.stages for r in kernel.rings] + [1])
         self.out = Exploration(kernel=kernel.name)
         self.reach = reach(kernel)
-        self.begin(self.deepest + SLACK + max(self.reach - 2, 0))
+        self.begin(self.deepest + SLACK + (self.reach if self.reach > 1 else 0))  # one round more is within the slack
 
     def begin(self, cap: int) -> None:
         """From the beginning, with loops of so many rounds."""
         self.cap = min(cap, self.deepest + MOST)
-        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap))
+        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap), self.cap)
         self.seen: dict[tuple, list[Known]] = {}
         self.pumps: list[Pump] = []
         self.forks: dict[tuple, _Fork] = {}
@@ -136,11 +136,11 @@ class Explorer:
         """Let loops run more often. Only items with such loops are new; if not, of so many dims only some could be tried."""
         before, self.cap = self.cap, self.cap + MORE
         more = letters(self.kernel, self.cap)
-        known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.letters}
-        if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.letters):
+        known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.items}
+        if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.items):
             self.pumps.clear()
             longer = (x for x in more if x.trips > before)
-            self.progress.more([x for x in longer if (*x.dims.items(), *x.indices.items()) not in known])
+            self.progress.more([x for x in longer if (*x.dims.items(), *x.indices.items()) not in known], self.cap)
         else:
             self.begin(self.cap)
             self.go(self.state)
