@@ -25,7 +25,7 @@ from .pumps import Known, Pump, Pumps, covers
 
 LIMIT = 20_000  # states
 SLACK = 3  # rounds of a loop beyond the deepest ring
-MORE = 2  # rounds to add
+MORE = 2  # rounds to add, or two for each that doesn't count
 MOST = 14  # rounds beyond the deepest ring
 FEW = 4  # letters to begin with
 
@@ -102,7 +102,7 @@ class Explorer:
         self.deepest = max([r.stages for r in kernel.rings] + [1])
         self.out = Exploration(kernel=kernel.name)
         self.reach = reach(kernel)
-        self.begin(self.deepest + SLACK + (self.reach if self.reach > 1 else 0))  # one round more is within the slack
+        self.begin(self.deepest + SLACK + max(self.reach - 2, 0))
 
     def begin(self, cap: int) -> None:
         """From the beginning, with loops of so many rounds."""
@@ -134,7 +134,7 @@ class Explorer:
 
     def longer(self) -> None:
         """Let loops run more often. Only items with such loops are new; if not, of so many dims only some could be tried."""
-        before, self.cap = self.cap, self.cap + MORE
+        before, self.cap = self.cap, min(self.cap + max(MORE, 2 * self.reach), self.deepest + MOST + 1)
         more = letters(self.kernel, self.cap)
         known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.items}
         if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.items):
