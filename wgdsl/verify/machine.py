@@ -71,6 +71,7 @@ class Machine:
     phase: list[int]
     pending: list[int]
     bytes: list[int]
+    unseen: list[int]  # by mbarrier: of those who wait for its phases, as a set of holders, who hasn't passed the last one
     position: list[int]  # unit * rings + ring
     tags: list[Tag | None]
     clears: list[int]  # those of the content
@@ -96,7 +97,7 @@ class Machine:
 
     def copy(self) -> Machine:
         return Machine(
-            self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.position[:],
+            self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.unseen[:], self.position[:],
             self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.arrived[:], self.waiting[:],
             self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:], self.touched[:],
             self.defined[:], self.item[:], self.made, self.events,
@@ -105,8 +106,8 @@ class Machine:
     # Knowledge.
     def forget(self, bits: int) -> None:
         """Nobody knows of these any more: they happen anew."""
-        keep = ~(bits | bits << self.layout.width)
-        self.known = [x & keep for x in self.known]
+        keep = self.layout.every ^ (bits | bits << self.layout.width)
+        self.known = [x and x & keep for x in self.known]
 
     def happens(self, bits: int) -> None:
         if self.made is not None:
@@ -123,17 +124,19 @@ class Machine:
         near, far = self.layout.fellows.get(u.number, (0, 0))
         w = self.layout.width
         near, far = near | near << w, far | far << w
-        return first | second | (second & ~(near | far)) | (second & near) << 1 | (second & far) >> 1
+        return first | second | (second & near) << 1 | (second & far) >> 1
 
     # Memory.
     def read(self, u: Unit, atom: int, bits: Bits, tag: Tag, *, asynchronous: bool, holders: tuple[int, ...]) -> None:
         layout, clears = self.layout, self.clears[atom]
         if self.tags[atom] is None:
             raise Found(Rule.READ, u.number, atom=atom)
+        writes = layout.writes[atom]
+        generic = writes & layout.generic if asynchronous else 0
         for h in holders:
             known = self.known[h]
-            missing = layout.writes[atom] & ~known
-            unseen = layout.writes[atom] & layout.generic & ~(known >> layout.width) if asynchronous else 0
+            missing = writes ^ writes & known
+            unseen = generic and generic ^ generic & (known >> layout.width)
             if clears and (missing or unseen):
                 excused = self._excused(atom, known >> layout.width if asynchronous else known)
                 missing, unseen = missing & ~excused, unseen & ~excused
@@ -166,7 +169,7 @@ class Machine:
         elif kind == CLEAR and self.cleared[atom] == rows:
             need &= ~(self.clears[atom] | self.covered[atom])
         for h in holders:
-            if missing := need & ~self.known[h]:
+            if missing := need ^ need & self.known[h]:
                 raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
         if kind == CLEAR:
             self.forget(bits.all)
@@ -180,9 +183,10 @@ class Machine:
 
     def fill(self, u: Unit, atom: int, bits: int, tag: Tag, mbarrier: int) -> None:
         known, need = self.known[u.holders[0]], self.layout.touches[atom]
-        if missing := need & ~known:
+        if missing := need ^ need & known:
             raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
-        if missing := need & self.layout.generic & ~(known >> self.layout.width):
+        generic = need & self.layout.generic
+        if generic and (missing := generic ^ generic & (known >> self.layout.width)):
             raise Found(Rule.PROXY, u.number, bits=missing, atom=atom)
         self._replace(atom, bits, tag)
         self.happens(bits)
@@ -192,8 +196,8 @@ class Machine:
     def _replace(self, atom: int, bits: int, tag: Tag) -> None:
         """What was done to the old content is over for everybody."""
         w, old = self.layout.width, self.layout.touches[atom]
-        old, new = old | old << w, ~(bits | bits << w)
-        self.known = [(x | old) & new for x in self.known]
+        old, new = old | old << w, self.layout.every ^ (bits | bits << w)
+        self.known = [x and (x | old) & new for x in self.known]
         self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
 
     def fence(self, u: Unit) -> None:
@@ -224,7 +228,7 @@ class Machine:
         """Who knows of every arrival of the phase before knows that it is over."""
         all_of_them, over = self.layout.arrived[mbarrier], self.layout.over[mbarrier][0]
         if all_of_them and self.pending[mbarrier] == self.layout.mbarriers[mbarrier][0].count:
-            self.known = [x | over if x & all_of_them == all_of_them else x for x in self.known]
+            self.known = [x | over if x and x & all_of_them == all_of_them else x for x in self.known]
 
     def _same_phase(self, u: Unit, mbarrier: int, lap: int, holders: tuple[int, ...], what: str) -> None:
         phase = self.phase[mbarrier]
@@ -247,15 +251,17 @@ class Machine:
             return
         layout = self.layout
         gathered, last = self.gathered + k, self.last + k
-        if missing := layout.waiters[k] & ~self.known[gathered]:
+        waiters = layout.waiters[k]
+        if missing := waiters ^ waiters & self.known[gathered]:
             why = f"phase {self.phase[k]} may be over before all have seen the end of phase {self.phase[k] - 1}"
             raise Found(Rule.PHASE, u.number, bits=missing, mbarrier=k, why=why)
         over, before = layout.over[k]
-        keep, waits = ~(over | before), layout.waits[k]
-        self.known = [x & keep | (x & over) << 1 | waits if x else 0 for x in self.known]
+        keep, waits = layout.every ^ (over | before), layout.waits[k]
+        self.known = [x and (x & keep | (x & over) << 1 | waits) for x in self.known]
         for h in layout.bystanders[k]:
-            self.known[h] &= ~before
-        self.known[last] = self.known[gathered] | over
+            self.known[h] &= layout.every ^ before
+        self.unseen[k] = layout.takers[k]
+        self.known[last] = self.known[gathered] | over if self.unseen[k] else 0
         self.known[gathered] = 0
         self.happens(over)
         self.phase[k] += 1
@@ -276,9 +282,13 @@ class Machine:
             return False
         passed, told = self.layout.passes[k, u.number], self.known[self.last + k]
         bits = passed.own[0] if len(holders) < len(u.holders) else passed.all
+        told &= self.layout.every ^ bits
         self.forget(bits)
         for n, h in enumerate(holders):
-            self.known[h] |= told & ~bits | passed.own[n]
+            self.known[h] |= told | passed.own[n]
+            self.unseen[k] &= ~(1 << h)
+        if not self.unseen[k]:  # they all know
+            self.known[self.last + k] = 0
         self.happens(bits)
         return True
 
@@ -352,9 +362,10 @@ def start(layout: Layout, files: list[int]) -> Machine:
     """Before the first step. `files`: all registers of each unit."""
     everything = (1 << 2 * layout.width) - 1  # nothing has happened that one might not know of
     barriers, units, bars = len(layout.mbarriers), len(layout.units), len(layout.bars)
+    last = [everything if takers else 0 for takers in layout.takers]
     return Machine(
-        layout=layout, known=[everything] * layout.holders + [0] * (2 * barriers + bars), phase=[0] * barriers,
-        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers,
+        layout=layout, known=[everything] * layout.holders + [0] * barriers + last + [0] * bars, phase=[0] * barriers,
+        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, unseen=layout.takers[:],
         position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
         cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
         barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
