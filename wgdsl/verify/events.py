@@ -17,7 +17,7 @@ from ..roles.model import Step
 from ..roles.rules import box_elements
 from ..targets.registers import WARPS
 from .control import ROWS, At, condition, integer
-from .layout import CLEAR, FILL, PRODUCT, PUT, READ, STORE, WRITE, Layout, Unit, panels_of
+from .layout import CLEAR, COPY, FILL, PRODUCT, PUT, READ, STORE, WRITE, Layout, Unit, panels_of
 from .machine import Found, Machine, Product, Rule, Tag
 
 Event = Callable[[Machine], bool]
@@ -229,6 +229,49 @@ def wait_store(k: Maker, s: m.WaitStore, by_thread: bool, at: At) -> Iterator[Ev
     yield event
 
 
+@makes(m.CopyAsync)
+def copy_async(k: Maker, s: m.CopyAsync, by_thread: bool, at: At) -> Iterator[Event]:
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
+    bits, buffer = k.layout.accesses, s.buffer
+    moving = any(isinstance(o, m.Advance) and o.ring == s.slot.ring for o in unit.steps)
+
+    def event(x: Machine) -> bool:
+        position = x.position[place] - lag
+        tag, own = Tag(buffer, ring, position), [0] * len(unit.holders)
+        for a in atoms[position % n]:
+            b = bits[a, unit.number, COPY]
+            x.copy_in(unit, a, b, tag, holders, moving)
+            own = [y | z for y, z in zip(own, b.own, strict=True)]
+        x.copies[unit.number] = (*x.copies[unit.number], tuple(own))
+        return False
+
+    yield event
+
+
+@makes(m.CommitCopies)
+def commit_copies(k: Maker, s: m.CommitCopies, by_thread: bool, at: At) -> Iterator[Event]:
+    n = k.unit.number
+
+    def event(x: Machine) -> bool:
+        x.copy_groups[n] = (*x.copy_groups[n], x.copies[n])
+        x.copies[n] = ()
+        return False
+
+    yield event
+
+
+@makes(m.WaitCopies)
+def wait_copies(k: Maker, s: m.WaitCopies, by_thread: bool, at: At) -> Iterator[Event]:
+    unit, pending = k.unit, s.pending
+
+    def event(x: Machine) -> bool:
+        x.wait_copies(unit, pending)
+        return False
+
+    yield event
+
+
 @makes(m.CopyOut)
 def copy_out(k: Maker, s: m.CopyOut, by_thread: bool, at: At) -> Iterator[Event]:
     read = _reading(k, s, s, READ, by_thread, at)
@@ -331,7 +374,23 @@ def wgmma(k: Maker, s: m.Wgmma, by_thread: bool, at: At) -> Iterator[Event]:
     yield event
 
 
-def _product_values(s: m.Wgmma) -> tuple[str, ...]:
+@makes(m.Mma)
+def mma(k: Maker, s: m.Mma, by_thread: bool, at: At) -> Iterator[Event]:
+    """A product that is done at once: the warps' own instruction on their registers, and reads of memory."""
+    operand = k.registers(s.a.value) if isinstance(s.a, m.RegOperand) else 0
+    acc, fresh = k.registers(s.acc), condition(s.zero)(at)
+    yield Touching.of(k, Touch(acc | operand, acc, operand if fresh else operand | acc, acc))
+    reads = [_reading(k, s, o, READ, by_thread, at) for o in (s.a, s.b) if isinstance(o, m.SmemOperand)]
+
+    def event(x: Machine) -> bool:
+        for read in reads:
+            read(x)
+        return False
+
+    yield event
+
+
+def _product_values(s: m.Wgmma | m.Mma) -> tuple[str, ...]:
     return (s.acc, s.a.value) if isinstance(s.a, m.RegOperand) else (s.acc,)
 
 
@@ -510,7 +569,7 @@ def _scaling(k: Maker, reads: int, dst: int) -> Iterator[Event]:
 
 def _needed(k: Maker, s: Step) -> int:
     """Registers whose values a step may need from those before it."""
-    if isinstance(s, m.Wgmma):
+    if isinstance(s, m.Wgmma | m.Mma):
         return k.registers(*_product_values(s))
     if isinstance(s, m.Pack | m.Move | m.StoreShared):
         return k.registers(s.src)
@@ -567,3 +626,5 @@ def ended(x: Machine, unit: Unit) -> None:
         raise Found(Rule.LEFT, n, why="product")
     if x.stores[n] or x.store_groups[n]:
         raise Found(Rule.LEFT, n, why="bulk store")
+    if x.copies[n] or x.copy_groups[n]:
+        raise Found(Rule.LEFT, n, why="copy")

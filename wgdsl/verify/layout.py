@@ -28,8 +28,9 @@ from .control import integer
 # What a unit does to memory. Generic writes are what the asynchronous proxy sees only behind a fence.
 FILL = "fill"  # by the copy engine; known to those who wait for its barrier
 WRITE, CLEAR, PUT = "write", "clear", "put"
+COPY = "copy"  # by threads, known to each when it has waited for its own
 READ, PRODUCT, STORE = "read", "product", "store"
-GENERIC = (WRITE, CLEAR, PUT)
+GENERIC = (WRITE, CLEAR, PUT, COPY)
 BY_ONE = (PUT, STORE)  # threads
 
 
@@ -100,6 +101,7 @@ class Layout:
     fellows: dict[int, tuple[int, int]] = field(default_factory=dict)  # unit -> bits of warp 1, of its fellows (one further up)
     touches: list[int] = field(default_factory=list)  # by atom: the bits of all that is done to it
     writes: list[int] = field(default_factory=list)  # by atom: those of writes
+    copies: list[int] = field(default_factory=list)  # by atom: those of copies of threads
     arrived: list[int] = field(default_factory=list)  # by mbarrier without copies: all bits of arrivals
     control: int = 0  # bits of what happens to barriers
     waits: list[int] = field(default_factory=list)  # by mbarrier: all bits of having passed
@@ -142,11 +144,13 @@ def uses(u: Unit) -> Iterator[Use]:
     for s in u.steps:
         if isinstance(s, m.Wgmma):
             yield from ((o.buffer, PRODUCT) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
+        elif isinstance(s, m.Mma):
+            yield from ((o.buffer, READ) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
         elif isinstance(s, TOUCHING):
             yield s.buffer, _KINDS[type(s)]
 
 
-TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.CopyOut
+TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.CopyOut | m.CopyAsync
 _KINDS: dict[type[Step], str] = {
     m.Tma: FILL,
     m.TmaStore: STORE,
@@ -155,6 +159,7 @@ _KINDS: dict[type[Step], str] = {
     m.PutItem: PUT,
     m.TakeItem: READ,
     m.CopyOut: READ,
+    m.CopyAsync: COPY,
 }
 
 
@@ -235,13 +240,15 @@ def _bits(out: Layout, uses: dict[int, set[Use]]) -> None:
 
 def _masks(out: Layout) -> None:
     out.every = (1 << 2 * out.width) - 1
-    out.touches, out.writes = [0] * out.atoms, [0] * out.atoms
+    out.touches, out.writes, out.copies = ([0] * out.atoms for _ in range(3))
     out.waits, out.waiters, out.takers, out.arrived = ([0] * len(out.mbarriers) for _ in range(4))
     out.generics = [(0,) * len(u.holders) for u in out.units]
     for (atom, unit, kind), bits in out.accesses.items():
         out.touches[atom] |= bits.all
         if kind == FILL or kind in GENERIC:
             out.writes[atom] |= bits.all
+        if kind == COPY:
+            out.copies[atom] |= bits.all
         if kind in GENERIC:
             out.generics[unit] = tuple(a | b for a, b in zip(out.generics[unit], bits.own, strict=True))
     for (k, unit), bits in out.passes.items():

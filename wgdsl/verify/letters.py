@@ -215,7 +215,7 @@ class _Columns:
                 start, stop, rows = s.start, s.stop, self.kernel.buffer(s.buffer).rows
                 there = lambda at: np.maximum(integers(start)(at), 0) < np.minimum(integers(stop)(at), rows)  # noqa: E731, B023
                 yield from ((v, None) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
-            elif isinstance(s, m.If | m.Wgmma):
+            elif isinstance(s, m.If | m.Wgmma | m.Mma):
                 for p in (p for c in conditions(s) for p in polys_in(c)):
                     alone = not p.symbols() & (self.loops.keys() | self.lets.keys())
                     yield from ((v, BRANCH if alone else None) for v in self._compared(p, at))

@@ -77,6 +77,7 @@ class Machine:
     clears: list[int]  # those of the content
     cleared: list[int]  # which rows are cleared, as the number of a choice; -1: none
     covered: list[int]  # reads that knew of such a clear
+    sharing: list[int]  # of the copies of threads, those that make up the content
     arrived: list[int]  # threads at a named barrier
     waiting: list[tuple[int, ...]]
     barred: list[bool]
@@ -84,6 +85,8 @@ class Machine:
     groups: list[tuple[tuple[Product, ...], ...]]
     stores: list[tuple[int, ...]]
     store_groups: list[tuple[tuple[int, ...], ...]]
+    copies: list[tuple[tuple[int, ...], ...]]  # the bits of each as each holder sees its own
+    copy_groups: list[tuple[tuple[tuple[int, ...], ...], ...]]
     touched: list[int]
     defined: list[int]
     item: list[int]
@@ -98,8 +101,9 @@ class Machine:
     def copy(self) -> Machine:
         return Machine(
             self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.unseen[:], self.position[:],
-            self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.arrived[:], self.waiting[:],
-            self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:], self.touched[:],
+            self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.sharing[:], self.arrived[:], self.waiting[:],
+            self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:], self.copies[:],
+            self.copy_groups[:], self.touched[:],
             self.defined[:], self.item[:], self.made, self.events,
         )  # fmt: skip
 
@@ -131,6 +135,8 @@ class Machine:
         layout, clears = self.layout, self.clears[atom]
         if self.tags[atom] is None:
             raise Found(Rule.READ, u.number, atom=atom)
+        if self.sharing[atom] != layout.copies[atom] and self.sharing[atom]:  # somebody hasn't copied its share
+            raise Found(Rule.READ, u.number, bits=layout.copies[atom], atom=atom)
         writes = layout.writes[atom]
         generic = writes & layout.generic if asynchronous else 0
         for h in holders:
@@ -193,12 +199,35 @@ class Machine:
         # who knows that the copy has arrived knows what had happened to barriers before it was issued
         self.known[self.gathered + mbarrier] |= bits | known & self.layout.control
 
+    def copy_in(self, u: Unit, atom: int, bits: Bits, tag: Tag, holders: tuple[int, ...], moving: bool) -> None:
+        """One unit's share of a copy of threads. The first one begins new content; what was before is over for everybody when
+        all units have looked at it. moving: the unit advances in the ring, so that nobody reads what it copies twice to one
+        position."""
+        layout = self.layout
+        begins = self.tags[atom] != tag or not self.sharing[atom] or bool(self.sharing[atom] & bits.all)
+        if begins and moving and self.tags[atom] == tag and self.sharing[atom]:
+            raise Found(Rule.OVERWRITE, u.number, bits=bits.all, atom=atom)
+        need = layout.touches[atom] if begins else layout.touches[atom] & ~self.sharing[atom]
+        for h in holders:
+            if missing := need & ~self.known[h]:
+                raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
+        self.forget(bits.all)
+        if begins:
+            self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
+        self.sharing[atom] = bits.all if begins else self.sharing[atom] | bits.all
+        if self.sharing[atom] == layout.copies[atom]:
+            old = layout.touches[atom] & ~self.sharing[atom]
+            old |= old << layout.width
+            self.known = [x and x | old for x in self.known]
+        self.happens(bits.all)
+
     def _replace(self, atom: int, bits: int, tag: Tag) -> None:
         """What was done to the old content is over for everybody."""
         w, old = self.layout.width, self.layout.touches[atom]
         old, new = old | old << w, self.layout.every ^ (bits | bits << w)
         self.known = [x and (x | old) & new for x in self.known]
         self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
+        self.sharing[atom] = 0
 
     def fence(self, u: Unit) -> None:
         """What each warp has written, the asynchronous proxy sees from now on."""
@@ -348,6 +377,19 @@ class Machine:
             for bit in g:
                 self.known[u.holders[0]] |= bit & ~busy
 
+    def wait_copies(self, u: Unit, pending: int) -> None:
+        n, groups = u.number, self.copy_groups[u.number]
+        done = groups[: max(len(groups) - pending, 0)]
+        self.copy_groups[n] = groups[len(done) :]
+        flying = [own for g in (*self.copy_groups[n], self.copies[n]) for own in g]
+        for k, h in enumerate(u.holders):
+            busy = 0
+            for own in flying:
+                busy |= own[k]
+            for g in done:
+                for own in g:
+                    self.known[h] |= own[k] & ~busy
+
     def flying(self, n: int) -> tuple[int, int]:
         """Registers of a unit that products write, and that they read."""
         acc = operand = 0
@@ -367,7 +409,8 @@ def start(layout: Layout, files: list[int]) -> Machine:
         layout=layout, known=[everything] * layout.holders + [0] * barriers + last + [0] * bars, phase=[0] * barriers,
         pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, unseen=layout.takers[:],
         position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
-        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
+        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
         barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
+        copies=[()] * units, copy_groups=[()] * units,
         touched=list(files), defined=[0] * units, item=[-1] * units,
     )  # fmt: skip

@@ -96,7 +96,7 @@ class Normal:
         bits = [known[i] for i in self._order(barriers)]
         bits += [0 if dead[a] else x.covered[a] for a in atoms]
         know = len(bits)
-        bits += [0 if dead[a] else x.clears[a] for a in atoms]
+        bits += [0 if dead[a] else x.clears[a] for a in atoms] + [0 if dead[a] else x.sharing[a] for a in atoms]
         for off, high, down, low, up in steps:
             bits = [v & off | (v & high) >> down | (v & low) << up if v else 0 for v in bits]
         positions = [x.position[u * self.rings + r] - bases[r] for r, users in enumerate(self.users) for u in users]
@@ -134,8 +134,8 @@ class Normal:
                 out.append((t.buffer, t.position - bases[t.ring], t.item - least if t.item >= 0 else -1))
         return tuple(out)
 
-    def _flying(self, x: Machine, steps: list) -> tuple[tuple, tuple]:
-        """Products and stores under way; those that aren't committed stand behind an empty group."""
+    def _flying(self, x: Machine, steps: list) -> tuple[tuple, ...]:
+        """Products, stores and copies under way; those that aren't committed stand behind an empty group."""
         products = [
             tuple([tuple([(p.acc, p.operand, *[_spin(b, steps) for b in p.own]) for p in g]) for g in (*groups, (), last)])
             for groups, last in zip(x.groups, x.open, strict=True)
@@ -144,7 +144,11 @@ class Normal:
             tuple([tuple([_spin(b, steps) for b in g]) for g in (*groups, (), last)])
             for groups, last in zip(x.store_groups, x.stores, strict=True)
         ]
-        return tuple(products), tuple(stores)
+        copies = [
+            tuple([tuple([tuple([_spin(b, steps) for b in own]) for own in g]) for g in (*groups, (), last)])
+            for groups, last in zip(x.copy_groups, x.copies, strict=True)
+        ]
+        return tuple(products), tuple(stores), tuple(copies)
 
     def near(self, skeleton: tuple) -> tuple:
         """The same for all positions that are far ahead of the slowest role in their ring."""
