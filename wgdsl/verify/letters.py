@@ -1,9 +1,9 @@
 """Letters: what one work item can be, as far as the protocol goes.
 
-In: a kernel.  Out: items with concrete dims and indices, one for each way in which the roles can go through an item whose loops
-run at most `cap` times. The integers that steer the roles change where dims cross multiples of the tiles, so dims are tried
-on, before and behind these; what an item does is told by the values of those integers, for all of them at once on arrays.
-Longer loops repeat what shorter ones do, which the closure makes sure of.
+In: a kernel.  Out: items with concrete dims and indices, one for each way in which the roles can go through an item none of
+whose stretches is longer than `cap` rounds. The integers that steer the roles change where dims cross multiples of the tiles,
+so dims are tried on, before and behind these; what an item does is told by the values of those integers, for all of them at
+once on arrays. Longer stretches repeat what shorter ones do, which the closure makes sure of (`stretches` says what one is).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy as np
 from ..program.poly import Atom, Poly
 from ..roles import model as m
 from ..roles.model import Kernel, Step
-from .control import conditions, decisive, integers, items_of, polys_in, steering
+from .control import conditions, decisive, holds, integers, items_of, polys_in, steering
 from .machine import Found, Rule
+from .stretches import Parts, Rounds, Stretch
 
 TRIES = 400_000  # combinations of dims and indices that are looked at
 TILE = 8  # constants below this are no tile sizes
@@ -31,7 +32,7 @@ FEWER = 16  # of each, if it depends on those of several loops
 BEYOND = 3  # tiles past the cap that dims go, so that other runs of tiles may stand beside a loop at its cap
 LONGEST = 4000  # rounds of a loop in an item that is tried
 MOST_SIZES = 6000  # of one dim
-BRANCH = "branch"
+TWICE = 2  # is how often rounds that come round again have to be seen
 FOLLOWS, BEGUN, ORDINAL = "item.follows", "item.begun", "item.ordinal"
 
 
@@ -41,14 +42,20 @@ class Letter:
 
     dims: Mapping[str, int]
     indices: Mapping[str, int]
-    trips: int  # of its longest loop
+    trips: int  # rounds of its longest stretch
+    stretches: tuple[Stretch, ...] = ()
 
 
 def letters(kernel: Kernel, cap: int) -> list[Letter]:
     """The smallest item of each kind, short ones first."""
-    space = _Space(kernel)
-    bound = space.samples(cap)
-    columns, branches, trips = space.behaviour(bound)
+    space, far = _Space(kernel), reach(kernel)
+    many, parts = 0, None
+    while parts is None or len(parts.places) >= many:  # so many stretches of full length, one behind the other
+        many = len(parts.places) + 1 if parts is not None else 1
+        bound = space.samples(max(many * cap, 2 * far))
+        columns, branches, rounds = space.behaviour(bound)
+        parts = Parts(rounds, far)
+    trips = parts.longest()
     fits = np.flatnonzero(trips <= cap)
     fits = fits[np.argsort(space.size(bound)[fits], kind="stable")]
     if not columns:
@@ -56,19 +63,20 @@ def letters(kernel: Kernel, cap: int) -> list[Letter]:
     else:
         table = np.stack([np.broadcast_to(c, trips.shape)[fits] for c in columns], axis=1)
         chosen = fits[np.sort(np.unique(_kinds(table), return_index=True)[1])]
-    chosen = np.concatenate([chosen, _only_longer(branches, trips, fits)])
-    if len(chosen) and trips[chosen].max() > LONGEST:
+    lengths = [np.minimum(n, cap) for n in parts.lengths()]
+    chosen = np.concatenate([chosen, _only_longer([*branches, *lengths] if branches else [], trips, fits)])
+    if len(chosen) and parts.end[chosen].max() > LONGEST:
         raise Found(
             Rule.STATES,
             0,
             name=f"{LONGEST} rounds in an item to be tried",
             why=f"branches that are taken only beyond {LONGEST} rounds of a loop",
         )
-    return [space.letter(bound, int(k), int(trips[k])) for k in chosen]
+    return [space.letter(bound, k, int(trips[k]), s) for k, s in zip(chosen.tolist(), parts.stretches(chosen), strict=True)]
 
 
 def _only_longer(branches: list[Any], trips: np.ndarray, fits: np.ndarray) -> np.ndarray:
-    """The shortest item of each choice of branches that none within the cap makes."""
+    """The shortest item of each choice of branches, with stretches as long, that none within the cap makes."""
     if not branches or not len(trips):
         return np.zeros(0, dtype=np.int64)
     kinds = _kinds(np.stack([np.broadcast_to(b, trips.shape) for b in branches], axis=1))
@@ -157,65 +165,79 @@ class _Space:
         out = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in bound.items()}
         return out | {name: (np.arange(len(rows)) - first) * axis.tile}
 
-    def behaviour(self, bound: Mapping[str, Any]) -> tuple[list[Any], list[Any], np.ndarray]:
-        """What steers the roles, a column each; which of it are branches that no loop variable decides; and the rounds of the
-        longest loop."""
+    def behaviour(self, bound: Mapping[str, Any]) -> tuple[list[Any], list[Any], Rounds]:
+        """What steers the roles, a column each; which of it are branches that no loop variable decides; and how their rounds
+        go."""
         columns: list[Any] = []
         branches: list[Any] = []
-        trips = np.zeros(bound[""].shape, dtype=np.int64)
+        rounds = Rounds(len(bound[""]))
         nexts = {m.NEXT + name: bound[name] for name in self.axes}
         for role, items in self.items:
             for wg in range(role.count):
                 at = {**bound, **nexts, "wg": wg, FOLLOWS: 1, BEGUN: 0, ORDINAL: 0}
-                for column, loop in _Columns(self.kernel).of(items.body, at):
+                rounds.place = 0
+                for column, alone in _Columns(self.kernel, rounds).of(items.body, at):
                     if isinstance(column, np.ndarray):
                         columns.append(column)
-                        branches += [column] if loop is BRANCH else []
-                    if loop is not None and loop is not BRANCH:
-                        trips = np.maximum(trips, loop)
-        return columns, branches, trips
+                        branches += [column] if alone else []
+        return columns, branches, rounds
 
     def size(self, bound: Mapping[str, Any]) -> np.ndarray:
         return reduce(np.add, (bound[name] for name in (*self.dims, *self.indices)), bound[""])
 
-    def letter(self, bound: Mapping[str, Any], k: int, trips: int) -> Letter:
+    def letter(self, bound: Mapping[str, Any], k: int, trips: int, stretches: tuple[Stretch, ...]) -> Letter:
         def at(name: str) -> int:
             v = bound[name]
             return int(v[k]) if isinstance(v, np.ndarray) else v
 
         dims = {name: at(name) for name in (*self.dims, *self.others)}
-        return Letter(dims, {name: at(name) for name in self.axes}, trips)
+        return Letter(dims, {name: at(name) for name in self.axes}, trips, stretches)
 
 
 @dataclass(eq=False)
 class _Columns:
     """Decisive values of a role's steps. `loops`: the variables that stand at their first value, with their steps; `lets`: what
-    is bound in a loop and depends on those."""
+    is bound in a loop and depends on those; `runs`: how often the outermost loop does."""
 
     kernel: Kernel
+    rounds: Rounds
     loops: dict[str, int] = field(default_factory=dict)
     lets: dict[str, Poly] = field(default_factory=dict)
+    runs: Any = 0
 
-    def of(self, steps: tuple[Step, ...], at: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-        """Each value of the steps, and for a loop how often it runs."""
+    def of(self, steps: tuple[Step, ...], at: dict[str, Any], taken: Any = True) -> Iterator[tuple[Any, bool]]:
+        """Each value of the steps, and whether it is that of a branch that no loop variable decides. taken: where the steps
+        are run at all."""
         for s in steps:
             if isinstance(s, m.Let):
                 self._bind(s, at)
             elif isinstance(s, m.Loop):
-                yield from self._loop(s, at)
+                yield from self._loop(s, at, taken)
                 continue
             elif isinstance(s, m.ClearRows):
                 start, stop, rows = s.start, s.stop, self.kernel.buffer(s.buffer).rows
                 there = lambda at: np.maximum(integers(start)(at), 0) < np.minimum(integers(stop)(at), rows)  # noqa: E731, B023
-                yield from ((v, None) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
+                yield from ((v, False) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
             elif isinstance(s, m.If | m.Wgmma):
                 for p in (p for c in conditions(s) for p in polys_in(c)):
                     alone = not p.symbols() & (self.loops.keys() | self.lets.keys())
-                    yield from ((v, BRANCH if alone else None) for v in self._compared(p, at))
+                    yield from ((v, alone) for v in self._compared(p, at))
             else:
-                yield from ((v, None) for p in decisive(s) if p.constant is None for v in self._value(p, at))
+                yield from ((v, False) for p in decisive(s) if p.constant is None for v in self._value(p, at))
+            if isinstance(s, m.If) and not self.loops:
+                yield from self._branches(s, at, taken)
+                continue
             for block in s.blocks():
-                yield from self.of(block, at)
+                yield from self.of(block, at, taken)
+
+    def _branches(self, s: m.If, at: dict[str, Any], taken: Any) -> Iterator[tuple[Any, bool]]:
+        """Both branches begin at the same round; a flag may take either."""
+        sure = holds(s.cond, at)
+        begun = self.rounds.place
+        yield from self.of(s.then, at, taken if sure is None else taken & sure)
+        ended, self.rounds.place = self.rounds.place, begun
+        yield from self.of(s.other, at, taken if sure is None else taken & np.logical_not(sure))
+        self.rounds.place = np.maximum(self.rounds.place, ended)
 
     def _bind(self, s: m.Let, at: dict[str, Any]) -> None:
         at[s.name] = integers(s.value)(at)
@@ -224,18 +246,22 @@ class _Columns:
         if value.symbols() & self.loops.keys():
             self.lets[s.name] = value
 
-    def _loop(self, s: m.Loop, at: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    def _loop(self, s: m.Loop, at: dict[str, Any], taken: Any) -> Iterator[tuple[Any, bool]]:
         start, stop = integers(s.start)(at), integers(s.stop)(at)
         runs = np.maximum(stop - start, 0) // s.step + (np.maximum(stop - start, 0) % s.step > 0)
-        yield from ((v, None) for v in self._value(s.start, at))
-        yield runs, runs
+        yield from ((v, False) for v in self._value(s.start, at))
+        yield runs, False
         if (s.start.symbols() | s.stop.symbols()) & (self.loops.keys() | self.lets.keys()):
-            yield from ((v, None) for v in self._value(s.stop, at))
+            yield from ((v, False) for v in self._value(s.stop, at))
         at[s.var] = start
+        outermost = not self.loops
+        if outermost:
+            self.runs = runs * taken
         lets, self.loops[s.var] = dict(self.lets), s.step
-        yield from self.of(s.body, at)
+        yield from self.of(s.body, at, taken)
         del self.loops[s.var]
         self.lets = lets
+        self.rounds.loop(self.runs if outermost else runs * taken, s.step, outermost=outermost)
 
     def _value(self, p: Poly, at: dict[str, Any]) -> Iterator[Any]:
         """An integer in all rounds: in the first one, where that says what it is in the others."""
@@ -250,10 +276,15 @@ class _Columns:
         p = p.substitute(self.lets) if p.symbols() & self.lets.keys() else p
         found = slopes(p, p.symbols() & self.loops.keys())
         if found is None:
-            yield from self._rounds(p.symbols(), lambda at: np.clip(integers(p)(at), -1, 0), at)
-            return
-        far = LOOKAHEAD * sum(map(abs, found))
-        yield np.clip(integers(p)(at), -far if any(a > 0 for a in found) else -1, far if any(a < 0 for a in found) else 0)
+            values = [*self._rounds(p.symbols(), lambda at: np.clip(integers(p)(at), -1, 0), at)]
+            if len(self.loops) == 1:
+                self.rounds.changed(values, self.runs, *self.loops.values())
+            yield from values
+        elif found and len(self.loops) == 1:
+            yield self.rounds.crossed(integers(p)(at), found[0], self.runs, *self.loops.values())
+        else:
+            far = LOOKAHEAD * sum(map(abs, found))
+            yield np.clip(integers(p)(at), -far if any(a > 0 for a in found) else -1, far if any(a < 0 for a in found) else 0)
 
     def _rounds(self, symbols: frozenset[str], value: Callable[[dict[str, Any]], Any], at: dict[str, Any]) -> Iterator[Any]:
         """A value round by round."""
@@ -292,9 +323,24 @@ def _reaches(steps: tuple[Step, ...], loops: dict[str, int], lets: dict[str, Pol
             if variables := p.symbols() & loops.keys():
                 slope = min([abs(a) for a in slopes(p, variables) or [1] if a] or [1])
                 yield -(-_offset(p) // slope) + max(loops[x] for x in variables)
+                yield from (TWICE * _period(a) for a in _remainders(p) if a.args[0].symbols() & variables)
         inner = {**loops, s.var: _offset(s.start)} if isinstance(s, m.Loop) else loops
         for block in s.blocks():
             yield from _reaches(block, inner, lets)
+
+
+def _remainders(p: Poly) -> Iterator[Atom]:
+    for a in (f for monomial, _ in p.terms for f in monomial if isinstance(f, Atom)):
+        if a.op == "mod":
+            yield a
+        for x in a.args:
+            yield from _remainders(x)
+
+
+def _period(a: Atom) -> int:
+    """After how many rounds a remainder is what it was; a quotient makes it so many times longer."""
+    inner = [_period(f) for x in a.args for monomial, _ in x.terms for f in monomial if isinstance(f, Atom)]
+    return (a.args[1].constant or 1 if a.op in ("mod", "floordiv") else 1) * max(inner, default=1)
 
 
 def _offset(p: Poly) -> int:
