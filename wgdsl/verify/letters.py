@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
-from math import gcd
-from random import Random
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,13 @@ from ..roles import model as m
 from ..roles.model import Kernel, Step
 from .control import conditions, decisive, holds, integers, items_of, polys_in, steering
 from .machine import Found, Rule
+from .sizes import Sizes
 from .stretches import Parts, Rounds, Stretch
 
-TRIES = 400_000  # combinations of dims and indices that are looked at
-TILE = 8  # constants below this are no tile sizes
+TRIES = 1_000_000  # combinations of dims and indices that are looked at
 LOOKAHEAD = 64  # rounds of a loop in which a value is told apart that depends on its variable
 FEWER = 16  # of each, if it depends on those of several loops
-BEYOND = 3  # tiles past the cap that dims go, so that other runs of tiles may stand beside a loop at its cap
 LONGEST = 4000  # rounds of a loop in an item that is tried
-MOST_SIZES = 6000  # of one dim
 TWICE = 2  # is how often rounds that come round again have to be seen
 FOLLOWS, BEGUN, ORDINAL = "item.follows", "item.begun", "item.ordinal"
 
@@ -109,6 +106,8 @@ class _Space:
         self.items = [(r, items) for r in kernel.roles if (items := items_of(r)) is not None]
         steps = [s for _, items in self.items for s in m.walk(items.body)]
         self.polys = [p for s in steps for p in ((*steering(s), s.value) if isinstance(s, m.Let) else steering(s))]
+        lets = [(s.name, s.value) for s in steps if isinstance(s, m.Let)]
+        self.sizes = Sizes(self.polys, lets, self.axes, free_dims(kernel))
         needed = self._needed()
         self.indices = [name for name in self.axes if name in needed]
         blocks = {s for name in self.indices for s in self.axes[name].blocks.symbols()}
@@ -134,17 +133,16 @@ class _Space:
 
     def samples(self, cap: int) -> dict[str, Any]:
         """Arrays of dims and indices, one entry a combination."""
-        tiles = {c for p in self.polys for c in (*_divisors(p), *_factors(p)) if c >= TILE}
-        tiles |= {a.tile for a in self.axes.values() if a.tile >= TILE}
-        offsets = {_rounded(c) for p in self.polys for c in _constants(p) if c >= TILE - 1}
-        limit = (cap + BEYOND) * max((c for p in self.polys for c in _divisors(p)), default=1) * self._splits()
-        values = _around(gcd(*tiles) if tiles else 1, sorted(offsets), limit)
-        choices = [values] * len(self.dims)
-        count = len(values) ** len(choices)
-        rows = product(*choices) if count <= TRIES else _some(choices, TRIES)
-        table = np.array(list(rows), dtype=np.int64).reshape(min(count, TRIES), len(self.dims))
-        bound: dict[str, Any] = {name: table[:, k] for k, name in enumerate(self.dims)} | dict.fromkeys(self.others, 1)
-        bound[""] = np.zeros(len(table), dtype=np.int64)
+        values = [np.array(self.sizes.of(x, cap, self._splits())) for x in self.dims]
+        count = prod(map(len, values))
+        if count > TRIES:
+            every = ", ".join(f"`{x}`" for x in self.dims)
+            raise Found(Rule.STATES, 0, name=f"{TRIES} combinations of dims to be tried", why=f"the sizes of {every}")
+        table = np.indices([len(v) for v in values]).reshape(len(values), count)
+        bound: dict[str, Any] = {x: v[t] for x, v, t in zip(self.dims, values, table, strict=True)} | dict.fromkeys(
+            self.others, 1
+        )
+        bound[""] = np.zeros(count, dtype=np.int64)
         for name in self.indices:
             bound = self._with_blocks(bound, name)
         return bound | {name: 0 for name in self.axes if name not in self.indices}
@@ -158,8 +156,8 @@ class _Space:
         """Each entry once for each block of an axis."""
         axis = self.axes[name]
         blocks = np.maximum(np.broadcast_to(integers(axis.blocks)(bound), bound[""].shape), 0)
-        if int(blocks.sum()) > 10 * TRIES:
-            raise Found(Rule.STATES, 0, name=f"{10 * TRIES} items to be tried", why=f"the items of a launch, by `{name}`")
+        if int(blocks.sum()) > 4 * TRIES:
+            raise Found(Rule.STATES, 0, name=f"{4 * TRIES} items to be tried", why=f"the items of a launch, by `{name}`")
         rows = np.repeat(np.arange(len(blocks)), blocks)
         first = np.repeat(np.cumsum(blocks) - blocks, blocks)
         out = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in bound.items()}
@@ -360,61 +358,3 @@ def free_dims(kernel: Kernel) -> set[str]:
     shapes = {x for t in kernel.tensors for p in t.shape for x in p.symbols()}
     blocks = {x for a in kernel.grid.axes for x in a.blocks.symbols()}
     return shapes | blocks | {p.name for p in kernel.params if p.kind == "dim"}
-
-
-def _constants(p: Poly) -> Iterator[int]:
-    """The integers that stand by themselves."""
-    for monomial, c in p.terms:
-        if not monomial:
-            yield abs(c)
-        for f in monomial:
-            if isinstance(f, Atom):
-                for a in f.args[: 1 if f.op == "floordiv" else None]:
-                    yield from _constants(a)
-
-
-def _factors(p: Poly) -> Iterator[int]:
-    """The integers that symbols are multiplied by."""
-    for monomial, c in p.terms:
-        if monomial:
-            yield abs(c)
-        for f in monomial:
-            if isinstance(f, Atom):
-                for a in f.args:
-                    yield from _factors(a)
-
-
-def _rounded(c: int) -> int:
-    """The tile size that a constant comes from: one less rounds a quotient up."""
-    return next((k for k in (c, c + 1, c - 1) if k % TILE == 0), c)
-
-
-def _divisors(p: Poly) -> Iterator[int]:
-    for monomial, _ in p.terms:
-        for f in monomial:
-            if isinstance(f, Atom):
-                if f.op == "floordiv" and f.args[1].constant:
-                    yield f.args[1].constant
-                for a in f.args:
-                    yield from _divisors(a)
-
-
-def _around(step: int, offsets: list[int], limit: int) -> list[int]:
-    """Multiples of what all tile sizes are multiples of, these moved by other constants, and their neighbours: between them
-    nothing changes."""
-    moves = {0, *(s * c for c in offsets for s in ((1, -1) if c % step else ()))}
-    limit += max(offsets, default=0)
-    if limit // step * len(moves) > MOST_SIZES:
-        raise Found(
-            Rule.STATES,
-            0,
-            name=f"{MOST_SIZES} sizes of a dim to be tried",
-            why=f"sizes up to {limit}, which its constants ask for",
-        )
-    return sorted({k + o + d for k in range(0, limit + 1, step) for o in moves for d in (-1, 0, 1) if k + o + d >= 0} | {0, 1})
-
-
-def _some(choices: list[list[int]], count: int) -> Iterator[tuple[int, ...]]:
-    random = Random(0)
-    for _ in range(count):
-        yield tuple(random.choice(c) for c in choices)
