@@ -50,6 +50,7 @@ def make_report(forms: Forms, binaries: Mapping[str, Compiled]) -> Report:
 def _head(forms: Forms) -> Iterator[str]:
     g, r = forms.graph, forms.roles
     yield f"program {g.name}, schedule {r.schedule}, target {r.target}"
+    yield from (f"  {line}" for line in forms.told)
     chosen = {**g.options, **{n: str(t) for n, t in g.types.items()}, **g.fixed}
     if chosen:
         yield "  fixed at compile time: " + ", ".join(f"{n} = {spelled(v)}" for n, v in chosen.items())
