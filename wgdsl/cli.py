@@ -235,6 +235,39 @@ def diff(
 
 
 @app.command()
+def compare(
+    file: File,
+    schedules: Annotated[str, typer.Option("--schedules", metavar="A,B,...", help="names or `.wg` files: a column each")],
+    set_: Set = None,
+    dims: Annotated[list[str] | None, typer.Option("--dims", metavar="B=2,M=512 ...", help="of timed calls")] = None,
+    program: Program = None,
+    form: Annotated[str, typer.Option("--format", metavar="text|json|md", help="of the table")] = "text",
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="a GPU round is killed after that")] = 20.0,
+    output: Out = None,
+    watched: Annotated[int | None, typer.Option("--watched", hidden=True)] = None,
+) -> None:
+    """Compare how schedules of one program use the matrix engine: instructions, issue slots, operands, registers, overlap."""
+    from .tools.comparing import Request, compare
+    from .tools.comparison_text import comparison_text, known, terminal
+    from .tools.watch import report_to
+
+    known(form)
+    report_to(watched)
+    request = Request(
+        file=file,
+        schedules=schedules,
+        settings=tuple(set_ or ()),
+        dims=tuple(dims or ()),
+        program=program,
+        timeout=timeout if watched is None else None,
+    )
+    found = compare(request, sys.argv[1:])
+    if isinstance(found, int):
+        raise typer.Exit(found)
+    _write(comparison_text(found, form, terminal() if output is None else None), output)
+
+
+@app.command()
 def targets() -> None:
     """List the architectures: engines, limits, and the steps that are emitted for each."""
     from .tools.targets import targets_text
