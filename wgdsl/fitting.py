@@ -59,7 +59,8 @@ def _first(knob: Knob, trial: Trial) -> Change | None:
 def _knobs(s: ast.Schedule, p: Problem) -> list[Knob]:
     """What might help against one problem."""
     if isinstance(p, SharedMemory):
-        return [*_rings(s), *_shared(s), *_tiles(s)]
+        units = [_units(s)] if _target(s).unit == "warp" else []  # nobody's registers depend on how many warps there are
+        return [*_rings(s), *_shared(s), *_tiles(s), *units]
     if isinstance(p, RegisterNeed):
         return [_registers(s, p.role, up=True), *_tiles(s)]
     if isinstance(p, RegisterPool):
@@ -116,15 +117,22 @@ def _tiles(s: ast.Schedule) -> list[Knob]:
 
 
 def _tile(s: ast.Schedule, index: str, *, up: bool) -> Knob:
+    step = _step(s, index)
     for d in _of(s, ast.TileDecl):
         size = next((_number(e) for i, e in d.entries if i == index), None)
         if size is None:
             continue
-        low = size // TILE_STEP * TILE_STEP
-        values = range(low + TILE_STEP, 2 * size + TILE_STEP, TILE_STEP) if up else range(low, 0, -TILE_STEP)
+        low = size // step * step
+        values = range(low + step, 2 * size + step, step) if up else range(low, 0, -step)
         for n in values:
             if n != size:
                 yield Change(f"`tile {index} {n}`", _with(s, (d, _retiled(d, index, n))))
+
+
+def _step(s: ast.Schedule, index: str) -> int:
+    """Tiles in between can't be lowered: the rows that a role splits come in blocks of the engine's."""
+    is_split = any(r.split == index for r in _of(s, ast.RoleDecl))
+    return ENGINES[_target(s).products[0]].rows if is_split else TILE_STEP
 
 
 def _retiled(d: ast.TileDecl, index: str, size: int) -> ast.TileDecl:

@@ -397,19 +397,30 @@ class MapRefused(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class WrongGpu(Problem):
+    """`shared`, `limit`: bytes of shared memory, where that is what the GPU lacks. `instead`: the target that it runs best."""
+
     code: ClassVar[str] = "WG0622"
     doc: ClassVar[str] = (
-        "A kernel runs on the architecture it was compiled for; sm_90a code runs on compute capability 9.0 only."
+        "A kernel runs on the architecture it was compiled for, and on later GPUs if it uses no instructions of its own: sm_90a\n"
+        "code runs on compute capability 9.0 only, that of sm_80 everywhere since, if the shared memory of a CTA is enough."
     )
     target: str
     device: str
     has: str
+    shared: int = 0
+    limit: int = 0
+    instead: str = ""
 
     def title(self) -> str:
+        if self.shared:
+            return f"the kernel needs {self.shared} bytes of shared memory, {self.device} ({self.has}) has {self.limit}"
         return f"the kernel was compiled for {self.target}, but {self.device} is {self.has}"
 
     def help(self) -> str:
-        return "choose a schedule for that architecture, or run in the simulator with device='sim'"
+        sim = "run in the simulator with device='sim'"
+        if self.shared and self.instead:
+            return f"compile for {self.instead}, which says what fits; or {sim}"
+        return f"choose a schedule for {self.instead}, which it runs, or {sim}" if self.instead else f"{sim}: it is too old"
 
 
 @dataclass(frozen=True, kw_only=True)

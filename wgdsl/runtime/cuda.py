@@ -152,7 +152,11 @@ class Device:
     @property
     def target(self) -> str:
         """The architecture whose cubins it runs, with the specific features of Hopper."""
-        return Gpu(name=self.name, capability=self.capability).target
+        return self.gpu.target
+
+    @property
+    def gpu(self) -> Gpu:
+        return Gpu(name=self.name, capability=self.capability)
 
 
 @cache

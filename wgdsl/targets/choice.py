@@ -62,6 +62,11 @@ class Gpu:
         """Whether it has the instructions of a target."""
         return written == self.target if specific(written) else number(written) <= self.number
 
+    @property
+    def best(self) -> str:
+        """The target whose schedules suit it best; empty if it runs none."""
+        return _best([t for t in TARGETS if self.runs(t)], self.number)
+
     def serving(self, written: str) -> str:
         """The target whose limits are its own, or else the one that a schedule is written for."""
         near = [t for t in TARGETS if serves(written, t) and number(t) // 10 == self.capability[0] and self.runs(t)]
@@ -107,6 +112,12 @@ class Wanted:
         return tuple(lines)
 
 
+def _best(runs: list[str], architecture: int) -> str:
+    """Of the targets that an architecture runs the last one of its own generation, or else the first of all."""
+    near = [t for t in runs if number(t) // 10 == architecture // 10]
+    return max(near, key=number) if near else min(runs, key=number, default="")
+
+
 def resolve(target: str | None) -> str | None:
     """The target that is meant; None for `auto`. Raises WgError (WG0653) for what is none."""
     if target is None or target.lower() == "auto":
@@ -124,13 +135,12 @@ def unknown(target: str, *, known: bool = True, span: Span | None = None) -> Unk
         return UnknownTarget(span=span, target=target, known=tuple(TARGETS))
     own = [t for t in TARGETS if number(t) == number(target)]
     before = [t for t in TARGETS if not specific(t) and number(t) <= number(target)]
-    near = [t for t in before if number(t) // 10 == number(target) // 10]
     return UnknownTarget(
         span=span,
         target=target,
         known=tuple(TARGETS),
         own=own[0] if own else "",
         needs=(*TARGETS[own[0]].products, *TARGETS[own[0]].copies) if own and specific(own[0]) else (),
-        before=max(near, key=number, default=min(before, key=number, default="")),
+        before=_best(before, number(target)),
         first=min(TARGETS, key=number),
     )
