@@ -16,7 +16,7 @@ from pathlib import Path
 from .diagnostics.hints import nearest
 from .diagnostics.model import WgError
 from .diagnostics.resolve import AmbiguousBase, BadRenaming, BaseCycle, UnknownBase
-from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule
+from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule, UnknownTarget
 from .foundation.resources import schedule_files
 from .foundation.source import Source, Span
 from .reading import TEXT_PATH, Unit, display_path, is_text, read_unit
@@ -24,7 +24,7 @@ from .resolve.extend import extend
 from .resolve.names import program_words
 from .syntax import ast
 from .syntax.lines import Explicit
-from .targets.choice import TARGETS, Wanted, number, serves
+from .targets.choice import TARGETS, Wanted, number, serves, specific, unknown
 
 ANY = Wanted()
 
@@ -122,8 +122,10 @@ def find_schedule(program: str, name: str | Path | None, own: Unit, wanted: Want
     raise WgError([unknown, *misnamed(own)])
 
 
-def _mismatch(s: ast.Schedule, wanted: Wanted, program: str, own: Unit) -> TargetMismatch:
+def _mismatch(s: ast.Schedule, wanted: Wanted, program: str, own: Unit) -> TargetMismatch | UnknownTarget:
     """Why a schedule isn't for what is wanted, and which are."""
+    if s.target not in TARGETS:
+        return unknown(s.target, span=s.span)
     gpu = wanted.gpu if wanted.named is None else None
     target = gpu.target if gpu is not None else str(wanted.named)
     return TargetMismatch(
@@ -141,9 +143,12 @@ def _mismatch(s: ast.Schedule, wanted: Wanted, program: str, own: Unit) -> Targe
 
 
 def _other_family(s: ast.Schedule, wanted: Wanted) -> str:
-    """The earliest target of another family whose schedules can be compiled for what is wanted; empty if there is none."""
-    found = (t for t in TARGETS if not serves(t, s.target) and not serves(s.target, t) and wanted.target_for(t) is not None)
-    return min(found, key=number, default="") if s.target in TARGETS and not isinstance(s, Explicit) else ""
+    """The target of another family whose schedules can be compiled for what is wanted, the earliest and so the most widely
+    served; empty if there is none."""
+    if isinstance(s, Explicit):
+        return ""
+    others = (t for t in TARGETS if not specific(t) and TARGETS[t].family != TARGETS[s.target].family)
+    return min((t for t in others if wanted.target_for(t) is not None), key=number, default="")
 
 
 def _served(program: str, wanted: Wanted, own: Unit) -> tuple[str, ...]:

@@ -549,16 +549,16 @@ class UnknownTarget(Problem):
             needs = " and ".join(f"`{n}`" for n in self.needs)
             return (f"schedules use {needs}: instructions of {self.own} alone, which code for {self.target} must not hold",)
         if self.first and not self.before:
-            return (f"{self.first} is the first that has the instructions",)
+            return (f"{self.first} is the first that has what schedules use",)
         return ()
 
     def help(self) -> str:
         there = "there are: " + ", ".join(f"`{k}`" for k in self.known)
         if self.own:
-            later = f"; for schedules on {self.before}, whose code that GPU runs too, `{self.before}`" if self.needs else ""
+            later = f"\nor for `{self.before}`, with a schedule on it: that GPU runs its code too" if self.needs else ""
             return f"compile for `{self.own}`{later}"
         if self.before:
-            return f"{there}; a GPU of {self.target} runs schedules on {self.before}, compiled again for it: take `{self.before}`"
+            return f"take `{self.before}`: a GPU of {self.target} runs its schedules, compiled again for it\n{there}"
         return there if self.first else _near(self.target, self.known)
 
 

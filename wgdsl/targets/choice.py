@@ -96,9 +96,10 @@ class Wanted:
             return OWN if self.named in (None, written) else FAMILY
         if written not in TARGETS:
             return UNKNOWN
-        if written == self.gpu.target or number(written) == self.gpu.number:
-            return OWN
-        return FAMILY if number(self.gpu.serving(written)) // 10 == self.gpu.capability[0] else EARLIER
+        target = self.gpu.serving(written)
+        if number(target) // 10 != self.gpu.capability[0]:
+            return EARLIER
+        return OWN if target == written else FAMILY
 
     def told(self, written: str, target: str) -> tuple[str, ...]:
         """What a report says of the choice; nothing where the schedule's own target was taken as it is."""
