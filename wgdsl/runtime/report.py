@@ -116,7 +116,7 @@ def _role(kernel: Kernel, role: Role) -> Iterator[str]:
 
 def _value(v: Value) -> tuple[str, str, str]:
     few = {"row": "one a row", "flag": "one a warp"}
-    shape = few.get(v.kind) or f"64 x {v.cols} {v.dtype}"
+    shape = few.get(v.kind) or f"{v.rows} x {v.cols} {v.dtype}"
     partial = ", a share for each lane" if v.partial else ""
     return v.name, f"{v.kind}, {shape}{partial}", f"over {v.over}" if v.over else str(v.registers)
 
