@@ -154,7 +154,7 @@ def test_print_after(wgdsl):
         (["compile", GEMM, "--schedule", "pipeline"], "did you mean `pipelined`?"),
         (["compile", GEMM, "--schedule", "fa3"], "no schedule for program `gemm` is called `fa3`"),
         (["compile", GEMM, "--program", "gem"], "did you mean `gemm`?"),
-        (["compile", GEMM, "--schedule", "pipelined", "--target", "80"], "schedule `pipelined` is written for sm_90a, not sm_80"),
+        (["compile", GEMM, "--schedule", "turns", "--target", "80"], "schedule `turns` is written for sm_90a, not sm_80"),
         (["compile", GEMM, "--target", "sm_90"], "compile for `sm_90a`"),
         (["compile", GEMM, "--target", "sm_100a"], "WG0653"),
         (["compile", GEMM, "--target", "sm_9"], "`sm_9` is not a target"),

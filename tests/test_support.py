@@ -211,3 +211,7 @@ def test_the_command_in_json(capsys):
     }  # fmt: skip
 
 
+def test_goldens_and_differences_are_the_same_on_every_machine(on):
+    """Whoever asks for no target gets what the schedule is written for."""
+    on(RTX3090)
+    assert prepare(GEMM, schedule="warps")[0].target == "sm_80" and prepare(GEMM)[0].target == "sm_90a"

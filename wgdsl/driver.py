@@ -159,9 +159,12 @@ def tuning(
 
 
 def wanted(target: str | None) -> Wanted:
-    """What a caller's `target` asks for: `auto` is the GPU of this machine. Raises WgError (WG0653) for what is no target."""
+    """What a caller's `target` asks for: `auto` is the GPU of this machine, None whatever the schedule is written for. Raises
+    WgError (WG0653) for what is no target."""
     from .runtime import cuda
 
+    if target is None:
+        return Wanted()
     named = resolve(target)
     return Wanted(named=named, gpu=cuda.gpu() if named is None else None)
 
@@ -222,7 +225,7 @@ def prepare(
     edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
 ) -> tuple[Kernel, Journal]:
     """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found; `edit`
-    changes the schedule before it is lowered."""
+    changes the schedule before it is lowered. Without a target the text is the same on every machine."""
     journal = Journal()
     with guarded(journal):
         start = time.perf_counter()

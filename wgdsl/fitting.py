@@ -200,7 +200,8 @@ def _units(s: ast.Schedule) -> Knob:
             if each == 1:
                 registers = _share(n, others)
                 role, text = replace(role, registers=_as(d.registers, registers)), f"{text}, registers {registers}"
-            yield Change(f"`{text}`, `tile {d.split} {share * n}`", _with(s, (d, role), (tile, _retiled(tile, d.split, share * n))))
+            retiled = _retiled(tile, d.split, share * n)
+            yield Change(f"`{text}`, `tile {d.split} {share * n}`", _with(s, (d, role), (tile, retiled)))
 
 
 def _rows(target: Target, tile: int, groups: int) -> int:

@@ -57,9 +57,7 @@ class Found:
     told: tuple[str, ...] = ()
 
 
-def find(
-    given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, wanted: Wanted = ANY
-) -> Found:
+def find(given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, wanted: Wanted = ANY) -> Found:
     """The program and its schedule. Raises WgError for unknown names, unreadable files and syntax errors.
 
     wanted: what it is to be compiled for.

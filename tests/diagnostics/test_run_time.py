@@ -52,9 +52,15 @@ PROBLEMS = [
     runtime.UnknownProgram(name="atention", known=("attention",), path="a.wg"),
     runtime.UnknownSchedule(name="fa4", program="attention", known=("fa3", "simple")),
     runtime.TargetMismatch(
-        target="sm_86", schedule="fa3", needs="sm_90a", gpu="NVIDIA RTX A6000", retarget="sm_80", span=SPAN, instead=("fa2",),
+        target="sm_86",
+        schedule="fa3",
+        needs="sm_90a",
+        gpu="NVIDIA RTX A6000",
         engines={"sm_90a": ("wgmma", "tma"), "sm_86": ("mma", "cp_async")},
-    ),  # fmt: skip
+        instead=("fa2",),
+        retarget="sm_80",
+        span=SPAN,
+    ),
     runtime.UnknownTarget(target="sm_9", known=("sm_90a",)),
     runtime.UnknownSetting(text="causl", known=("causal", "lse", "T", "D")),
     runtime.DimsDontFit(why="dim `K` of `gemm` does not follow from the shapes: give it", dims=("M", "N", "K")),

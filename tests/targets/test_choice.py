@@ -21,7 +21,7 @@ def test_spellings(spelling):
     assert resolve(spelling) == "sm_90a"
 
 
-@pytest.mark.parametrize("nothing", [None, "auto", "AUTO"])
+@pytest.mark.parametrize("nothing", ["auto", "AUTO"])
 def test_what_names_no_target(nothing):
     assert resolve(nothing) is None
 

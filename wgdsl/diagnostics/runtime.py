@@ -401,8 +401,8 @@ class WrongGpu(Problem):
 
     code: ClassVar[str] = "WG0622"
     doc: ClassVar[str] = (
-        "A kernel runs on the architecture it was compiled for, and on later GPUs if it uses no instructions of its own: sm_90a\n"
-        "code runs on compute capability 9.0 only, that of sm_80 everywhere since, if the shared memory of a CTA is enough."
+        "A kernel runs on the architecture that it was compiled for, and on later GPUs if that has no instructions of its\n"
+        "own: sm_90a code runs on compute capability 9.0 only, that of sm_80 on all since, if their shared memory is enough."
     )
     target: str
     device: str
@@ -483,9 +483,9 @@ class TargetMismatch(Problem):
 
     code: ClassVar[str] = "WG0652"
     doc: ClassVar[str] = (
-        "A schedule is written for one target, `on sm_90a`, and uses its engines. It is compiled for that one, or for a later one\n"
-        "of the same family, if `target` says so: `on sm_80` for sm_86, sm_89 and sm_120, each with its own limits. An explicit form\n"
-        "holds for its own target alone. `auto` is the GPU of this machine."
+        "A schedule is written for one target, `on sm_90a`, and uses its engines. It is compiled for that one, or for a later\n"
+        "one of the same family if `target` says so: `on sm_80` for sm_86, sm_89 and sm_120, each with its own limits. An\n"
+        "explicit form holds for its own target alone. `auto` is the GPU of this machine."
     )
     target: str
     schedule: str
@@ -526,13 +526,13 @@ class TargetMismatch(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownTarget(Problem):
-    """`own`: the target of the same number. `needs`: what only that one has. `before`: the last one whose code runs there."""
+    """`own`: the target of the same number. `needs`: what only that one has. `before`: the one whose code runs there best."""
 
     code: ClassVar[str] = "WG0653"
     doc: ClassVar[str] = (
         "Targets are spelled as NVIDIA spells architectures, with the `a` where their own instructions are used: `sm_90a`.\n"
-        "`wgdsl targets` lists those that wgdsl emits. A GPU that came later runs `on sm_80` schedules: their text is compiled\n"
-        "again for it."
+        "`wgdsl targets` lists those that wgdsl emits. A GPU that came later runs `on sm_80` schedules: their text is\n"
+        "compiled again for it."
     )
     target: str
     known: tuple[str, ...]
@@ -554,9 +554,10 @@ class UnknownTarget(Problem):
 
     def help(self) -> str:
         there = "there are: " + ", ".join(f"`{k}`" for k in self.known)
+        if self.own and self.needs:
+            return f"compile for `{self.own}`\nor for `{self.before}`, with a schedule on it: that GPU runs its code too"
         if self.own:
-            later = f"\nor for `{self.before}`, with a schedule on it: that GPU runs its code too" if self.needs else ""
-            return f"compile for `{self.own}`{later}"
+            return f"compile for `{self.own}`"
         if self.before:
             return f"take `{self.before}`: a GPU of {self.target} runs its schedules, compiled again for it\n{there}"
         return there if self.first else _near(self.target, self.known)

@@ -71,7 +71,7 @@ def _start() -> Any:
     if not count:
         raise EnvironmentFault("no CUDA device on this machine", CURE)
     if version < OLDEST:
-        told = f"the CUDA driver of this machine is of CUDA {_dotted(version)}, older than {_dotted(OLDEST)}, the first with what loads kernels"
+        told = f"the driver of this machine is of CUDA {_dotted(version)}; loading a kernel takes one of {_dotted(OLDEST)}"
         raise EnvironmentFault(told, "update the NVIDIA driver")
     return bindings
 

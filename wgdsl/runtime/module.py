@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..diagnostics.model import EnvironmentFault, WgError
@@ -52,7 +52,7 @@ class Module:
     def _load(self, dev: Device) -> Any:
         arch = self.target if dev.target == self.target or _runs(self.target, dev.capability) else self._later(dev)
         if self.shared > dev.shared_limit:
-            raise WgError(self._refused(dev, shared=self.shared, limit=dev.shared_limit))
+            raise WgError(replace(self._refused(dev), shared=self.shared, limit=dev.shared_limit))
         d, what = driver(), f"kernel {self.entry} on {dev.name}"
         if arch not in self._libraries:
             self._libraries[arch] = self._loaded(d, what, arch)
@@ -69,8 +69,8 @@ class Module:
             raise WgError(self._refused(dev))
         return "sm_{}{}".format(*dev.capability)
 
-    def _refused(self, dev: Device, **more: int) -> WrongGpu:
-        return WrongGpu(target=self.target, device=dev.name, has=dev.target, instead=dev.gpu.best, **more)
+    def _refused(self, dev: Device) -> WrongGpu:
+        return WrongGpu(target=self.target, device=dev.name, has=dev.target, instead=dev.gpu.best)
 
     def _loaded(self, d: Any, what: str, arch: str) -> Any:
         cubin = self.cubin if arch == self.target or self.again is None else self.again(arch).cubin
@@ -87,7 +87,8 @@ class Module:
             return told, ""
         if not _numbers(has) < _numbers(self.compiler):
             return told, "update the driver, or install an NVRTC of the driver's CUDA version"
-        return f"{told}\n  the driver is older than the compiler: CUDA {has} before CUDA {self.compiler}", _cure(has, self.compiler)
+        why = f"the driver is older than the compiler: CUDA {has} before CUDA {self.compiler}"
+        return f"{told}\n  {why}", _cure(has, self.compiler)
 
 
 def _cure(driver: str, compiler: str) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..diagnostics.model import Problem
 from ..program.text import spelled
 from ..roles.model import Kernel, Loop, Role, Step, StoreGlobal, TmaStore, Value, walk
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 from .log import Resources
 from .nvrtc import Compiled
 from .verdict import complaints_of

@@ -75,7 +75,7 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a compilation is for: the target that the caller names, or else the GPU there is; neither leaves it to the schedule."""
+    """What a compilation is for: the target that the caller names, or else the GPU there is; or what the schedule says."""
 
     named: str | None = None
     gpu: Gpu | None = None
@@ -119,9 +119,9 @@ def _best(runs: list[str], architecture: int) -> str:
     return max(near, key=number) if near else min(runs, key=number, default="")
 
 
-def resolve(target: str | None) -> str | None:
+def resolve(target: str) -> str | None:
     """The target that is meant; None for `auto`. Raises WgError (WG0653) for what is none."""
-    if target is None or target.lower() == "auto":
+    if target.lower() == "auto":
         return None
     found = _SPELLING.fullmatch(target.strip().lower())
     name = f"sm_{found[1]}{found[2]}" if found else ""

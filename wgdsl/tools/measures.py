@@ -13,8 +13,8 @@ from ..roles import model as m
 from ..roles.model import Kernel, Role, Step, walk
 from ..runtime.log import Resources
 from ..runtime.machine_code import read_code
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 
 Rows = dict[str, int | str]
 Sections = dict[str, Rows]
