@@ -131,8 +131,8 @@ def explicit() -> str:
 
 
 REFUSED = {
-    "hopper_for_sm_80": (lambda: (ATTENTION, "fa3", "sm_80", D64), None),
-    "ampere_for_sm_90a": (lambda: (ATTENTION, "fa2", "sm_90a", D64), None),
+    "hopper_for_sm_80": (lambda: (GEMM, "turns", "sm_80"), None),
+    "ampere_for_sm_90a": (lambda: (GEMM, "warps", "sm_90a"), None),
     "an_earlier_one": (lambda: (GEMM, WARPS.replace("on sm_80", "on sm_86"), "sm_80"), None),
     "an_explicit_form": (lambda: (GEMM, explicit(), "sm_80"), None),
     "sm_90": (lambda: (GEMM, None, "sm_90"), None),
@@ -142,9 +142,9 @@ REFUSED = {
     "sm_120a": (lambda: (GEMM, None, "sm_120a"), None),
     "written_on_sm_90": (lambda: (GEMM, WARPS.replace("on sm_80", "on sm_90"), "auto"), None),
     "written_on_sm_100a": (lambda: (GEMM, WARPS.replace("on sm_80", "on sm_100a"), "sm_80"), None),
-    "hopper_on_an_Ampere_GPU": (lambda: (ATTENTION, "fa3", "auto", D64), RTX3090),
-    "hopper_on_a_Blackwell_GPU": (lambda: (ATTENTION, "fa3", "auto", D64), B200),
-    "an_old_GPU": (lambda: (ATTENTION, None, "auto", D64), T4),
+    "hopper_on_an_Ampere_GPU": (lambda: (GEMM, "turns"), RTX3090),
+    "hopper_on_a_Blackwell_GPU": (lambda: (GEMM, "turns"), B200),
+    "an_old_GPU": (lambda: (GEMM,), T4),
     "too_much_shared_memory": (lambda: (ATTENTION, "fa2_wide", "sm_86", D256), None),
     "too_much_of_everything": (lambda: (ATTENTION, "fa2", "sm_89", {"D": 192, "E": 192}), None),
 }

@@ -19,7 +19,7 @@ from wgdsl.targets.choice import TARGETS, serves
 WRITTEN = "sm_80"
 LATER = tuple(t for t in TARGETS if t != WRITTEN and serves(WRITTEN, t))
 DTYPES = ("bf16", "f16")
-HEADS = {"fa2_48": 128, "fa2_wide": 256}  # what a schedule is for; 64 for the rest
+HEADS = {"fa2_narrow": 128, "fa2_wide": 256}  # what a schedule is for; 64 for the rest
 BEYOND = ("fa2_wide", "fa2_wide_longest")  # what the later targets haven't the memory for
 
 
