@@ -24,7 +24,7 @@ from .resolve.extend import extend
 from .resolve.names import program_words
 from .syntax import ast
 from .syntax.lines import Explicit
-from .targets.choice import TARGETS, Wanted, number, serves, specific, unknown
+from .targets.choice import TARGETS, Wanted, number, serves, specific, unknown_target
 
 ANY = Wanted()
 
@@ -123,7 +123,7 @@ def find_schedule(program: str, name: str | Path | None, own: Unit, wanted: Want
 def _mismatch(s: ast.Schedule, wanted: Wanted, program: str, own: Unit) -> TargetMismatch | UnknownTarget:
     """Why a schedule isn't for what is wanted, and which are."""
     if s.target not in TARGETS:
-        return unknown(s.target, span=s.span)
+        return unknown_target(s.target, span=s.span)
     gpu = wanted.gpu if wanted.named is None else None
     target = gpu.target if gpu is not None else str(wanted.named)
     return TargetMismatch(

@@ -127,10 +127,10 @@ def resolve(target: str) -> str | None:
     name = f"sm_{found[1]}{found[2]}" if found else ""
     if name in TARGETS:
         return name
-    raise WgError(unknown(name or target, known=bool(name)))
+    raise WgError(unknown_target(name or target, known=bool(name)))
 
 
-def unknown(target: str, *, known: bool = True, span: Span | None = None) -> UnknownTarget:
+def unknown_target(target: str, *, known: bool = True, span: Span | None = None) -> UnknownTarget:
     """Why nothing is emitted for an architecture, and what to take instead. `known`: it is spelled as one."""
     if not known:
         return UnknownTarget(span=span, target=target, known=tuple(TARGETS))
