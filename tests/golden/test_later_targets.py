@@ -20,6 +20,7 @@ WRITTEN = "sm_80"
 LATER = tuple(t for t in TARGETS if t != WRITTEN and serves(WRITTEN, t))
 DTYPES = ("bf16", "f16")
 HEADS = {"fa2_narrow": 128, "fa2_wide": 256}  # what a schedule is for; 64 for the rest
+MAY_SPILL = ("sm_120",)  # the schedules are sized for sm_80: `fa2_narrow` is some registers short there, and says so
 BEYOND = ("fa2_wide", "fa2_wide_longest")  # what the later targets haven't the memory for
 
 
@@ -65,12 +66,20 @@ def compiled_or_refused(case: Case) -> None:
         (problem,) = answer.problems
         assert isinstance(problem, SharedMemory) and problem.limit == TARGETS[case.target].shared_limit and problem.nearest
         return
+    nbytes = spilled(case)
+    assert case.target in MAY_SPILL or not nbytes
+
+
+def spilled(case: Case) -> int:
+    """Bytes that the binary of a case spills; it is for its target."""
     kernel = wgdsl.compile(*case.given, build=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", wgdsl.CompilerWarning)  # spills: the schedules are sized for sm_80
-        for binary in kernel.binaries.values():
-            assert f".target {case.target}" in binary.ptx and binary.cubin[:4] == b"\x7fELF"
-            assert all(r.target == case.target for r in binary.kernels)
+        warnings.simplefilter("ignore", wgdsl.CompilerWarning)
+        binaries = kernel.binaries.values()
+    for binary in binaries:
+        assert f".target {case.target}" in binary.ptx and binary.cubin[:4] == b"\x7fELF"
+        assert all(r.target == case.target for r in binary.kernels)
+    return sum(r.spill_stores + r.spill_loads for b in binaries for r in b.kernels)
 
 
 @pytest.mark.parametrize("case", SAMPLE, ids=ids(SAMPLE))
@@ -92,5 +101,5 @@ def test_the_sample_has_every_target_and_type():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("program, schedule", written(), ids=[s for _, s in written()])
 def test_what_sm_80_takes(program, schedule, dtype):
-    """As far as the text; `test_cubins` has the binaries."""
-    assert wgdsl.supports(*Case(program, schedule, WRITTEN, dtype).given)
+    case = Case(program, schedule, WRITTEN, dtype)
+    assert wgdsl.supports(*case.given) and not spilled(case)
