@@ -23,7 +23,7 @@ from wgdsl.roles import model as m
 from wgdsl.roles.model import Kernel, RoleProgram, Step
 from wgdsl.roles.witness import Witness, WitnessItem
 from wgdsl.sim.replay import replay
-from wgdsl.verify.closure import Explorer, explore
+from wgdsl.verify.closure import APART, Explorer, explore
 from wgdsl.verify.control import flags_of
 from wgdsl.verify.letters import Letter
 from wgdsl.verify.machine import Rule
@@ -173,7 +173,7 @@ def way(progress: Progress, item: Letter, most: int) -> tuple:
 
 
 def explored(kernel: Kernel) -> Explorer:
-    explorer = Explorer(kernel, tuple((f, True) for f in flags_of(kernel)), 20_000)
+    explorer = Explorer(kernel, tuple((f, True) for f in flags_of(kernel)), 20_000, APART)
     assert explorer.run().fault is None
     return explorer
 

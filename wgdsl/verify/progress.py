@@ -50,15 +50,18 @@ class State:
 
 
 class Progress:
-    """One kernel at fixed flags. `letters` may grow: those of `items` that differ in what roles do."""
+    """One kernel at fixed flags. `letters` may grow: those of `items` that differ in what roles do. apart: states differ where
+    somebody has yet to pass a phase in the one, and nobody in the other."""
 
-    def __init__(self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], items: list[Letter], cap: int = 0):
+    def __init__(
+        self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], items: list[Letter], cap: int = 0, apart: bool = False
+    ):
         self.kernel, self.flags = kernel, flags
         self.items: list[Letter] = []
         self.letters: list[Letter] = []
         self.layout = layout(kernel)
         self.units = range(len(self.layout.units))
-        self.normal = Normal(self.layout)
+        self.normal = Normal(self.layout, apart)
         self.rhythm = rhythm(kernel)
         fixed: dict[str, Any] = {**(items[0].dims if items else {}), **{FLAG + k: v for k, v in flags}}
         self.tracers = [Tracer(Maker(self.layout, u), fixed) for u in self.layout.units]
