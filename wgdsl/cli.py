@@ -221,7 +221,7 @@ def retarget(
     to: Annotated[str, typer.Option("--to", metavar="ARCH", help="sm_80, sm_86, sm_89 or sm_120")],
     set_: Annotated[list[str] | None, typer.Option("--set", "--dims", metavar="NAME=VALUE ...", help="what is fixed")] = None,
     program: Program = None,
-    format: Annotated[str, typer.Option("--format", metavar="text|json", help="of the report")] = "text",
+    form: Annotated[str, typer.Option("--format", metavar="text|json", help="of the report")] = "text",
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write the schedule there")] = None,
 ) -> None:
     """Turn a Hopper schedule into an Ampere one, and say what became of each directive and why."""
@@ -229,12 +229,45 @@ def retarget(
 
     if len(words) not in (1, 2):
         raise typer.BadParameter("one schedule, and perhaps the program's file before it")
-    report, text = retarget_texts(words, to, set_ or [], program, format)
+    report, text = retarget_texts(words, to, set_ or [], program, form)
     typer.echo(report, nl=False)
     if output is not None:
         output.write_text(text)
-    elif format == "text":
+    elif form == "text":
         typer.echo("\n" + text, nl=False)
+
+
+@app.command()
+def compare(
+    file: File,
+    schedules: Annotated[str, typer.Option("--schedules", metavar="A,B,...", help="names or `.wg` files: a column each")],
+    set_: Set = None,
+    dims: Annotated[list[str] | None, typer.Option("--dims", metavar="B=2,M=512 ...", help="of timed calls")] = None,
+    program: Program = None,
+    form: Annotated[str, typer.Option("--format", metavar="text|json|md", help="of the table")] = "text",
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="a GPU round is killed after that")] = 20.0,
+    output: Out = None,
+    watched: Annotated[int | None, typer.Option("--watched", hidden=True)] = None,
+) -> None:
+    """Compare how schedules of one program use the matrix engine: instructions, issue slots, operands, registers, overlap."""
+    from .tools.comparing import Request, compare
+    from .tools.comparison_text import comparison_text, known, terminal
+    from .tools.watch import report_to
+
+    known(form)
+    report_to(watched)
+    request = Request(
+        file=file,
+        schedules=schedules,
+        settings=tuple(set_ or ()),
+        dims=tuple(dims or ()),
+        program=program,
+        timeout=timeout if watched is None else None,
+    )
+    found = compare(request, sys.argv[1:])
+    if isinstance(found, int):
+        raise typer.Exit(found)
+    _write(comparison_text(found, form, terminal() if output is None else None), output)
 
 
 @app.command()

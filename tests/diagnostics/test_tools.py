@@ -19,6 +19,8 @@ PROBLEMS = [
     tools.NothingToProbe(name="Q", known=("S", "P", "O")),
     tools.NeedsProbeCall(names=("P", "S")),
     tools.NoProbe(schedule="fa3"),
+    tools.OfAnotherProgram(schedule="pipelined", program="attention", programs=("gemm",)),
+    tools.NothingToCompare(text=",", known=("simple", "fa3")),
 ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from wgdsl.runtime import nvrtc
+from wgdsl.runtime.machine_code import Code, read_code
 from wgdsl.runtime.sass import disassemble
 
 
@@ -25,9 +26,13 @@ class Compiled:
         return disassemble(self.cubin)
 
     @cached_property
+    def code(self) -> Code:
+        return read_code(self.sass)
+
+    @cached_property
     def counts(self) -> Counter[str]:
         """Opcode with modifiers -> how often."""
-        return Counter(m[1] for m in re.finditer(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z0-9_.a-z]+)", self.sass))
+        return Counter(i.op for i in self.code.instructions)
 
     def count(self, prefix: str) -> int:
         return sum(n for op, n in self.counts.items() if op == prefix or op.startswith(prefix + "."))
@@ -35,15 +40,7 @@ class Compiled:
     @cached_property
     def loops(self) -> list[list[str]]:
         """The instructions of each loop: from the target of a backward branch to the branch."""
-        labels, code, branches = {}, [], []
-        for line in self.sass.splitlines():
-            if m := re.match(r"\s*(\.L_x_\d+):", line):
-                labels[m[1]] = len(code)
-            elif m := re.search(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line):
-                if b := re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", m[1]):
-                    branches.append((len(code), b[1]))
-                code.append(m[1])
-        return [code[labels[to] : at + 1] for at, to in branches if labels.get(to, at + 1) <= at]
+        return [[f"{i.op} {i.operands}" for i in self.code[loop]] for loop in self.code.loops]
 
     @property
     def highest_register(self) -> int:

@@ -228,3 +228,50 @@ works:
 
     def help(self) -> str:
         return "add one behind the step that makes the value: `probe P[j]`; or `wgdsl run --probe 'P[j]'`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfAnotherProgram(Problem):
+    """`programs`: those that it is a schedule of."""
+
+    code: ClassVar[str] = "WG1010"
+    doc: ClassVar[str] = """`wgdsl compare` puts schedules of one program beside each other, that of its FILE.
+
+fails:
+  wgdsl compare attention.wg --schedules fa3,pipelined
+works:
+  wgdsl compare attention.wg --schedules fa3,three --set D=128 E=128
+"""
+    schedule: str
+    program: str
+    programs: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"`{self.schedule}` is a schedule of {_names(self.programs)}, not of `{self.program}`"
+
+    def help(self) -> str:
+        return "schedules of one program can be compared; `--program NAME` chooses if FILE holds several"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingToCompare(Problem):
+    code: ClassVar[str] = "WG1011"
+    doc: ClassVar[str] = """`--schedules` takes names of schedules, or `.wg` files, with commas between them: a column each.
+
+fails:
+  wgdsl compare attention.wg --schedules ,
+works:
+  wgdsl compare attention.wg --schedules fa3,three --set D=128 E=128
+"""
+    text: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"`--schedules {self.text}` names no schedule"
+
+    def help(self) -> str:
+        return "there are: " + _names(self.known) if self.known else ""
+
+
+def _names(words: tuple[str, ...]) -> str:
+    return ", ".join(f"`{w}`" for w in words)

@@ -255,7 +255,7 @@ class CopySync(MathSync):
         if p.staged_parts:
             cure = "stage it in memory of its own, or over what is filled once an item"
             raise WgError(NotYetSupported(span=p.home.span, what="a result staged over a ring by threads", cure=cure))
-        if p.home.over is not None:
+        if p.home.over is not None and (self.placement.ring_of[p.home.over], None) in self.state.reading:
             self.meet(f"all warps have read {p.home.over}")
         part, slot = Poly.of("wg") if p.buffer.parts > 1 else Poly.of(0), Slot(ring=p.buffer.ring)
         self.emit(StoreShared(buffer=p.buffer.name, part=part, slot=slot, src=src), self.group_sync("written"))

@@ -188,6 +188,8 @@ class _Parts:
             last = k == len(segments) - 1
             end = stop if last else minimum(edge - d, stop)
             yield self.copy("steady", var, list(self.items), masks, start=start, stop=end)
+            if end == stop:  # what differs lies in the drain
+                return
             start = maximum(start, end)
 
     def segments(self, first: int) -> list[tuple[Poly, tuple[Partial, ...]]]:

@@ -84,6 +84,7 @@ class Agent:
         self.groups: list[list[Product]] = []
         self.open_stores: list[Store] = []
         self.store_groups: list[list[Store]] = []
+        self.filled: dict[tuple[str, int], tuple[int, int]] = {}  # by buffer and part: how often it copied, to which position last
         self.open_copies: list[Copy] = []
         self.copy_groups: list[list[Copy]] = []
         self.held = launch_registers(cta.world.kernel.threads)
@@ -185,6 +186,10 @@ class Agent:
         """A uniform condition."""
         return holds(cond, self.seen_by(cond), self.scalars)
 
+    def advances(self, ring: str) -> bool:
+        """Whether its role moves on in a ring at all."""
+        return any(isinstance(s, m.Advance) and s.ring == ring for s in m.walk(self.role.steps))
+
     def lap(self, slot: m.Slot) -> tuple[int, int]:
         """(stage, how many times the ring has gone round before it)."""
         lap, stage = divmod(self.positions[slot.ring] - slot.lag, self.cta.world.rings[slot.ring].stages)
@@ -221,6 +226,8 @@ class Agent:
     def finished(self, access: Access) -> None:
         """A wait has covered an asynchronous access."""
         self.knowledge.known |= access.bit
+        if access.share is not None:
+            self.written |= access.bit
 
 
 def _symbols(e: Poly | Expr) -> Iterable[str]:

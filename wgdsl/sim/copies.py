@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ..diagnostics.sim import IllFormed
+from ..diagnostics.sim import IllFormed, OverwrittenTooEarly
 from ..roles import model as m
 from ..targets.registers import WARPS
 from ..targets.swizzle import CHUNK
@@ -100,9 +100,14 @@ def copy_async(a: Agent, s: m.CopyAsync) -> None:
         raise a.fault(IllFormed, why=f"{s.rows.count} x {s.cols.count} elements don't fit a tile of `{s.buffer}`")
     warps = WARPS * a.role.count
     mine = shares(tile.buffer, CHUNK // tile.buffer.dtype.nbytes, WARP * warps) == WARPS * a.ordinal + a.warp
-    share = Share(s.buffer, a.integer(s.part), a.positions[s.slot.ring], -1 if a.item is None else a.item.number, warps)
+    where, position = (s.buffer, a.integer(s.part)), a.positions[s.slot.ring] - s.slot.lag
+    times, last = a.filled.get(where, (0, -1))
+    if position == last and a.advances(s.slot.ring):  # nobody reads what was there
+        raise a.fault(OverwrittenTooEarly, tile=tile.cells[0].name, other=a.doing(s))
+    a.filled[where] = times + 1, position
+    share = Share(*where, times, warps)
     access = a.cta.memory.write(a, tile.cells, asynchronous=True, share=share)
-    tile.data[mine] = np.nan
+    tile.data[mine], tile.position = np.nan, position
     env: dict[str, Integer] = {**a.env, s.rows.index: column_indices(s.rows, a.env).T, s.cols.index: column_indices(s.cols, a.env)}
     at, source = [value_of(p, env) for p in s.access], a.tensors[s.tensor]
 

@@ -34,12 +34,11 @@ class Clear:
 
 @dataclass(frozen=True)
 class Share:
-    """What several warps copy together, one share each: the tile at a position of its ring, in an item. `warps`: how many."""
+    """What several warps copy together, one share each: the n-th tile that each of them copies there. `warps`: how many."""
 
     buffer: str
     part: int
-    position: int
-    item: int
+    number: int
     warps: int
 
 
@@ -115,11 +114,12 @@ class Cell:
 
 @dataclass(eq=False, kw_only=True)
 class Tile:
-    """One (stage, part) of a buffer; `data` is [rows, cols]."""
+    """One (stage, part) of a buffer; `data` is [rows, cols]. `position`: of its ring, for which threads have copied to it."""
 
     buffer: Buffer
     data: np.ndarray
     cells: tuple[Cell, ...]
+    position: int | None = None
 
 
 class SharedMemory:
@@ -236,7 +236,7 @@ def _band_bytes(c: Cell) -> list[tuple[int, int]]:
 
 
 def _ordered(knowledge: Knowledge, a: Access, asynchronous: bool) -> bool:
-    generic_write = a.write and not a.asynchronous
+    generic_write = a.write and (not a.asynchronous or a.share is not None)  # copies of threads go the way of their writes
     return bool(a.bit & (knowledge.proxied if generic_write and asynchronous else knowledge.known))
 
 
@@ -260,7 +260,7 @@ def _check_read(agent: Agent, c: Cell, asynchronous: bool) -> frozenset[Clear]:
 def _check_write(
     agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None, share: Share | None
 ) -> None:
-    asynchronous = asynchronous and share is None  # copies of threads go the way of their other writes
+    asynchronous = asynchronous and share is None
     for a, touched, _ in (*c.writes, *c.reads):
         if touched & bands and (share is None or a.share != share):
             _check_after(agent, c, a, asynchronous, clear)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..diagnostics.sim import IllFormed, RegisterInFlight
+from ..diagnostics.sim import IllFormed, ReadTooEarly, RegisterInFlight
 from ..roles import model as m
 from ..targets.registers import WARPS
 from .agent import Agent
@@ -72,6 +72,8 @@ def _extents(s: m.Wgmma | m.Mma, o: m.SmemOperand, rows: int) -> tuple[int, int]
 def _matrix(a: Agent, s: m.Wgmma | m.Mma, o: m.SmemOperand, rows: int) -> tuple[Tile, np.ndarray]:
     """The tile, and a view of it as [rows, k]."""
     tile, wanted = a.tile(o.buffer, o.part, o.slot), _extents(s, o, rows)
+    if tile.position not in (None, a.positions[o.slot.ring] - o.slot.lag):
+        raise a.fault(ReadTooEarly, tile=tile.cells[0].name, lost="a copy to another position of its ring")
     b = tile.buffer
     _fits(a, s, o.buffer, b.dtype, wanted[0] <= b.rows and wanted[1] <= b.cols)
     matrix = tile.data[: wanted[0], : wanted[1]]

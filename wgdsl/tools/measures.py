@@ -5,7 +5,6 @@ In: a kernel of the role program (and its cubin's text).  Out: sections of rows,
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -13,6 +12,7 @@ from dataclasses import fields
 from ..roles import model as m
 from ..roles.model import Kernel, Role, Step, walk
 from ..runtime.log import Resources
+from ..runtime.machine_code import read_code
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
 
@@ -131,9 +131,9 @@ def resources(r: Resources) -> Rows:
 
 def instructions(sass: str) -> Rows:
     """How many instructions of each kind that matters stand in a kernel's machine code."""
-    lines = re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", sass, re.MULTILINE)
-    rows: Rows = {name: sum(op == name or op.startswith(f"{name}.") for op in lines) for name in OPCODES}
-    return {**{n: c for n, c in rows.items() if c}, "in all": len(lines)}
+    code = read_code(sass).instructions
+    rows: Rows = {name: sum(i.named(name) for i in code) for name in OPCODES}
+    return {**{n: c for n, c in rows.items() if c}, "in all": len(code)}
 
 
 def together(a: Mapping[str, Rows], b: Mapping[str, Rows]) -> Iterator[tuple[str, Rows, Rows]]:

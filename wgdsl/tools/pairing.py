@@ -33,7 +33,7 @@ def paired(words: list[str], program: str | None) -> Pair:
         places = [Path(file)]
     else:
         rest = words
-        common = [p for p in _programs(rest[0]) if p in _programs(rest[1]) and program in (None, p)]
+        common = [p for p in programs_with(rest[0]) if p in programs_with(rest[1]) and program in (None, p)]
         places = [*(Path(w) for w in rest if _is_file(w)), *_beside(rest), *sorted(resource("examples").rglob("*.wg"))]
     found = {p: f for p in common for f in reversed(places) if p in _declared(f)}
     if len(found) != 1:
@@ -68,7 +68,7 @@ def _declared(file: Path) -> list[str]:
         return []
 
 
-def _programs(word: str) -> list[str]:
+def programs_with(word: str) -> list[str]:
     """The programs that have a schedule of that name, or in that file."""
     if _is_file(word):
         return _scheduled(Path(word))

@@ -6,7 +6,7 @@ out, and lines to print.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,21 @@ def run(
         seconds=tuple(seconds),
         orders=orders_of(kernel, order) if order is not None else {},
     )
+
+
+def interleaved(
+    kernels: Sequence[Kernel], dims: Mapping[str, int], *, rounds: int, repeats: int
+) -> tuple[Mapping[str, int], list[list[float]]]:
+    """Every dim of a call, and seconds of many launches of each of several kernels of one program on the same inputs. They take
+    turns, a round each, so that a card that grows warm slows down all of them."""
+    inputs, told = _inputs(kernels[0], dims, 0), _parameters(kernels[0], dims)
+    bound = kernels[0].bound(kernels[0].interface.sort((), {**inputs, **told}, None))
+    found: list[list[float]] = [[] for _ in kernels]
+    for _ in range(rounds):
+        for kernel, times in zip(kernels, found, strict=True):
+            with busy():
+                times += time_kernel(kernel, inputs, told, repeats)
+    return bound.dims, found
 
 
 def _inputs(kernel: Kernel, dims: Mapping[str, int], seed: int) -> dict[str, np.ndarray]:

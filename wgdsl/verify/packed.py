@@ -15,6 +15,7 @@ from ..roles.model import (
     Compute,
     Kernel,
     Loop,
+    Mma,
     Pack,
     RegOperand,
     Role,
@@ -65,6 +66,8 @@ class _Scan:
             self.live.add(s.dst)
         elif isinstance(s, Wgmma) and isinstance(s.a, RegOperand):
             self.issued.add(s.a.value)
+        elif isinstance(s, Mma) and isinstance(s.a, RegOperand):
+            self.live.discard(s.a.value)
         elif isinstance(s, Commit):
             self.groups.append(self.issued)
             self.issued = set()
@@ -76,7 +79,7 @@ class _Scan:
 
 def _touched(s: Step) -> Iterator[str]:
     """Tiles that a step reads or writes, but for the packing itself."""
-    if isinstance(s, Wgmma):
+    if isinstance(s, Wgmma | Mma):
         yield s.acc
     elif isinstance(s, Compute):
         for op in s.ops:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..diagnostics.budget import Share
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import Pool, RegisterCount, RegisterNeed, RegisterPool
-from ..roles.model import FEW, Kernel, Registers, Role, Value
+from ..roles.model import FEW, Kernel, Mma, Registers, Role, SmemOperand, Value, walk
 from ..targets.registers import FILE, count_problem, launch_registers, pool_problem
 from .packed import packed_in_place
 
@@ -18,7 +18,7 @@ SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 def register_problems(kernel: Kernel) -> Iterator[Problem]:
     """Counts that setmaxnreg cannot take, more than the pool holds, or less than the values of a role need."""
-    launch = launch_registers(kernel.threads)
+    launch = launch_registers(kernel.threads * kernel.resident)
     counts = {r.name: launch if r.registers is None else r.registers for r in kernel.roles}
     wrong = list(_counts(kernel, launch))
     yield from wrong
@@ -53,12 +53,21 @@ def _need(kernel: Kernel, role: Role, registers: int, pool: Pool) -> Iterator[Re
     inside = packed_in_place(kernel, role)
     shares = [_share(v, inside.get(v.name)) for v in wide]
     shares.append(Share(name="addresses, positions and row values", amount=constants))
+    fetched = max((_fragments(s, values) for s in walk(role.steps) if isinstance(s, Mma)), default=0)
+    if fetched:
+        shares.append(Share(name="fragments of operands in shared memory", amount=fetched))
     if wide and sum(s.amount for s in shares) > registers - SPARE:
         yield RegisterNeed(span=role.span, role=role.name, registers=registers, spare=SPARE, values=tuple(shares), pool=pool)
 
 
+def _fragments(s: Mma, values: list[Value]) -> int:
+    """Registers that ldmatrix fetches for one K step: the left operand's of all blocks, the right one's of two columns of eight."""
+    left = 4 * next(v.rows for v in values if v.kind == "tile") // 64 if isinstance(s.a, SmemOperand) else 0
+    return left + 4
+
+
 def _share(v: Value, inside: str | None) -> Share:
-    shape = f"64 x {v.cols} {v.dtype}"
+    shape = f"{v.rows} x {v.cols} {v.dtype}"
     if inside is not None:
         return Share(name=v.name, amount=0, detail=f"{shape}, in the registers of {inside}")
     return Share(name=v.name, amount=v.registers, detail=shape)

@@ -1,0 +1,121 @@
+"""Engines as the machine code shows them: who issues a matrix instruction, its shape, and whether it returns at once.
+
+Shapes and operands: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and "Warp Level Matrix Instructions".
+Mnemonics: CUDA Binary Utilities, "Instruction Set Reference". Residency: CUDA C++ Programming Guide, "Compute Capabilities".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from . import wgmma
+from .descriptor import STEP_BYTES
+from .registers import FILE, GRANULE, WARPS
+
+LANES = 32  # threads of a warp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A matrix engine. step: the step of role programs that uses it.  mnemonics: its instructions in SASS.  warps: how many
+    issue one together; each of them spends an issue slot.  asynchronous: the issue returns at once, and `wait` waits for the
+    groups that an instruction with `closes` among its operands ends.  reads_shared: operands are read from shared memory by
+    the engine itself, else only from registers.  m, n: of one instruction; n None is that of the product."""
+
+    name: str
+    step: str
+    mnemonics: tuple[str, ...]
+    warps: int
+    asynchronous: bool
+    reads_shared: bool
+    m: int
+    n: int | None
+    wait: str = ""
+    closes: str = ""
+
+    def __post_init__(self):
+        assert self.asynchronous == bool(self.wait and self.closes)
+        assert self.m == 16 * self.warps, "16 rows of each warp"
+
+    @property
+    def issuer(self) -> str:
+        return {1: "warp", WARPS: "warpgroup"}[self.warps]
+
+    def shape(self, n: int, nbytes: int) -> tuple[int, int, int]:
+        """(m, n, k) of one instruction of a product with so many columns, of operands of `nbytes` an element."""
+        return self.m, self.n or n, STEP_BYTES // nbytes
+
+
+ENGINES = {
+    e.step: e
+    for e in (
+        Engine(
+            name="wgmma", step="Wgmma", mnemonics=("HGMMA", "QGMMA", "IGMMA"), warps=WARPS, asynchronous=True,
+            reads_shared=True, m=wgmma.M, n=None, wait="WARPGROUP.DEPBAR", closes="gsb0",
+        ),
+        Engine(
+            name="mma.sync", step="Mma", mnemonics=("HMMA", "IMMA", "QMMA"), warps=1, asynchronous=False,
+            reads_shared=False, m=16, n=8,
+        ),
+    )
+}  # fmt: skip
+
+MATRIX = {mnemonic: e for e in ENGINES.values() for mnemonic in e.mnemonics}
+COPIES = ("UTMALDG",)  # bulk copies from global to shared memory
+
+_WIDE = re.compile(r"^(?:HGMMA|QGMMA|IGMMA)\.(\d+)x(\d+)x(\d+)\b")  # HGMMA.64x128x16.F32.BF16
+_NARROW = re.compile(r"^(?:HMMA|IMMA|QMMA)\.(16)(8)(8|16|32|64)\b")  # HMMA.16816.F32.BF16
+
+
+def sass_shape(op: str) -> tuple[int, int, int]:
+    """(m, n, k) of a matrix instruction as SASS spells it. Raises ValueError for another one."""
+    found = _WIDE.match(op) or _NARROW.match(op)
+    if found is None:
+        raise ValueError(f"{op} is no matrix instruction with a known shape")
+    return int(found[1]), int(found[2]), int(found[3])
+
+
+def flops(shape: tuple[int, int, int]) -> int:
+    """Multiplications and additions of one m x n x k product."""
+    m, n, k = shape
+    return 2 * m * n * k
+
+
+_MATRICES = re.compile(r"\.M[TX]?88(?:\.([24]))?\b")  # LDSM.16.M88.4, LDSM.16.MT88.4
+_WIDTH = re.compile(r"\.(64|128)\b")  # LDS.U.128; 32 bits without
+
+
+def loaded_bytes(op: str) -> int:
+    """Bytes that one warp brings from shared memory into its registers by an instruction; 0 if it isn't such a one."""
+    mnemonic = op.split(".")[0]
+    if mnemonic == "LDSM":
+        found = _MATRICES.search(op)
+        return 128 * int(found[1] or 1) if found else 0
+    if mnemonic == "LDS":
+        found = _WIDTH.search(op)
+        return LANES * int(found[1] if found else 32) // 8
+    return 0
+
+
+# What one SM holds at once, of every architecture with such engines here (8.0 and 9.0).
+SM_THREADS = 2048
+SM_CTAS = 32
+_UNIT = 256  # registers are given to a warp in units of so many
+
+
+def resident(*, registers: int, threads: int, shared: int, shared_sm: int, shared_reserved: int) -> int:
+    """CTAs that fit on an SM at once, by registers a thread at launch, threads, and bytes of shared memory."""
+    warps = -(-threads // LANES)
+    warp_registers = -(-registers * LANES // _UNIT) * _UNIT
+    return min(
+        SM_CTAS,
+        SM_THREADS // (warps * LANES),
+        FILE // (warp_registers * warps) if registers else SM_CTAS,
+        shared_sm // (shared + shared_reserved),
+    )
+
+
+assert _UNIT == GRANULE * LANES
+assert resident(registers=168, threads=384, shared=164_944, shared_sm=233_472, shared_reserved=1024) == 1
+assert resident(registers=242, threads=128, shared=65_536, shared_sm=167_936, shared_reserved=1024) == 2
