@@ -17,7 +17,7 @@ from .carried import Body, Carried
 from .steps import Steps, body, working
 
 RING = 2  # slots: while one is read the other is filled
-PLAIN = "a plain grid: what a CTA leaves idle at an item's ends, the other CTAs of its SM use"
+PLAIN = "plain: where one CTA begins or ends, another of its SM works"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +157,8 @@ class _Lines:
         shape = self.shape
         bound = ast.Number(value=self.written.target.thread_registers)
         node = replace(d, count=ast.Number(value=shape.warps), unit="warp", registers=bound, split=shape.rows)
-        ctas = "two CTAs an SM" if shape.warps == WARPS else "one CTA an SM"
-        return Carried(node=node, was=(d,), why=f"{shape.each} rows for each warp; what {ctas} can have of registers")
+        ctas = "two CTAs" if shape.warps == WARPS else "one CTA"
+        return Carried(node=node, was=(d,), why=f"{shape.each} rows a warp; registers for {ctas} an SM")
 
     def home(self, d: ast.HomeDecl) -> Carried:
         if d.kind == "regs" and d.name == d.tensor and d.cast is None:
@@ -176,20 +176,20 @@ class _Lines:
         depth = number(d.ring)
         streamed = self.written.axis in d.indices
         new = min(depth, self.shape.ring) if streamed else 1
-        why = "copies of threads, in groups that they wait for"
+        why = "copied by threads"
         if not streamed and depth > 1:
-            why += "; no next item to fill a second slot for"
+            why += ", and no next item needs a second slot"
         elif new < depth:
-            why += "; one slot is read while the other is filled" if new > 1 else "; memory for one slot"
+            why += ", of which one is read while the other is filled" if new > 1 else ": memory for one slot"
         node = replace(d, engine=copies, ring=ast.Number(value=new) if new > 1 else None)
         return Carried(node=node, was=(d,), why=why)
 
     def output(self, d: ast.HomeDecl) -> Carried:
         over = self.shape.over[d.name]
         node = replace(d, engine=self.written.target.stores[0], ring=None, over=over)
-        why = "stores of threads, 16 bytes each"
+        why = "stored by threads, 16 bytes at a time"
         if over != d.over:
-            why += f"; `{over}` isn't read any more" if over is not None else f"; `{d.over}` may hold tiles that are still to be read"
+            why += f", from where `{over}` was" if over is not None else f", from memory of its own: `{d.over}` may hold tiles that come"
         return Carried(node=node, was=(d,), why=why)
 
 

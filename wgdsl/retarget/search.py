@@ -9,15 +9,17 @@ SM; where accumulators leave no room for that, 8 warps of 16 rows, or 4 of 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
 from ..diagnostics.budget import Budgeted
 from ..diagnostics.model import WgError
 from ..diagnostics.retarget import NothingFits
-from ..roles.model import FEW, Kernel, RoleProgram
+from ..roles.model import Kernel, Mma, RoleProgram, SmemOperand, walk
 from ..syntax import ast
+from ..targets.mma import M
+from ..targets.registers import WARPS
 from ..targets.target import Target
 from .lines import RING, Carry, Shape, Written, carry, number, row_index
 from .steps import overlapped
@@ -25,6 +27,8 @@ from .steps import overlapped
 WARPS_ROWS_CTAS = ((4, 128, 2), (8, 128, 1), (4, 64, 2), (4, 128, 1), (4, 64, 1))
 SIZES = (256, 128, 96, 80, 64, 48, 32)  # of the other tiles
 WIDE = 200  # registers a thread for accumulators and operands: addresses, row values and fragments need the others
+SMALL = 48  # of the stream: below it, what each tile costs beside its products weighs
+FRAGMENT = 4  # registers of what one ldmatrix fetches
 SWIZZLE = 64  # bytes of a row of a panel with which ldmatrix meets no bank twice
 
 Trial = Callable[[ast.Schedule], RoleProgram]
@@ -65,8 +69,12 @@ def search(written: Written, trial: Trial) -> Fit:
 
 
 def wide(kernel: Kernel) -> int:
-    """Registers a thread of accumulators and operands."""
-    return sum(v.registers for v in kernel.values if v.kind not in FEW)
+    """Registers a thread of accumulators and of the operands that a product reads: packed ones, or fragments of one in memory."""
+    tiles = [v for v in kernel.values if v.kind == "tile"]
+    packed = sum(v.registers for v in kernel.values if v.kind == "operand")
+    fetched = any(isinstance(s, Mma) and isinstance(s.a, SmemOperand) for r in kernel.roles for s in walk(r.steps))
+    rows = max(v.rows for v in tiles) if tiles else 0
+    return sum(v.registers for v in tiles) + max(packed, FRAGMENT * rows // (WARPS * M) + FRAGMENT if fetched else 0)
 
 
 def _schedule(written: Written, carried: Carry) -> ast.Schedule:
@@ -96,18 +104,26 @@ def _shapes(written: Written) -> Iterator[tuple[Shape, int]]:
     tiles = written.tiles
     most = tiles[rows] * (1 if role.split == rows else number(role.count))
     others = [i for i in tiles if i not in (rows, written.axis)]
-    for rings, (warps, count, ctas) in product(_rings(written), WARPS_ROWS_CTAS):
-        if count > max(most, 64):
+    for (warps, count, ctas), (ring, least) in _orders(overlapped(written.steps(RING))):
+        if count > max(most, WARPS * M):
             continue
         for sizes in product(*(_sizes(tiles[i]) for i in (*others, written.axis))):
             chosen = {rows: count, **dict(zip((*others, written.axis), sizes, strict=True))}
-            for ring, over in product(rings, _stagings(written)):
+            if chosen[written.axis] < least:
+                continue
+            for over in _stagings(written):
                 yield Shape(tiles={i: chosen[i] for i in tiles}, rows=rows, warps=warps, ring=ring, over=over), ctas
 
 
-def _rings(written: Written) -> Sequence[tuple[int, ...]]:
-    """A ring of one slot costs little where the copy of one operand runs under the product of another; else it comes last."""
-    return ((RING, 1),) if overlapped(written.steps(RING)) else ((RING,), (1,))
+def _orders(overlapping: bool) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
+    """Warps, rows and CTAs with slots and the smallest tile of the stream.
+
+    One slot costs little where the copy of one operand runs under the product of another: less than a very small tile does.
+    Else nothing runs under copies, and it comes last.
+    """
+    if overlapping:
+        return product(WARPS_ROWS_CTAS, ((RING, SMALL), (1, 0), (RING, 0)))
+    return ((shape, slots) for slots, shape in product(((RING, 0), (1, 0)), WARPS_ROWS_CTAS))
 
 
 def _sizes(size: int) -> list[int]:

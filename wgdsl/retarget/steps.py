@@ -19,9 +19,10 @@ from ..syntax import ast
 from .carried import Body, Carried
 
 AT_ONCE = "products are done when they are issued"
-OWN_TILE = "nothing runs under a product, so a tile is done with in its own iteration"
-SYNCHRONOUS = "products of single warps"
-SHARED_OUT = "there is one role: all of its threads copy"
+OWN_TILE = "products block, so a tile is done with in its own iteration"
+MOVED = "in the order in which steps reach one tile"
+BY_WARPS = "by single warps"
+SHARED_OUT = "copied by all threads of the role"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,20 +158,20 @@ def _with_fills(steps: list[Carried], groups: list[Group], axis: str) -> list[Ca
     """The steps of the loop, with what they read filled in time."""
     first = leading(groups, (c.node for c in steps if isinstance(c.node, ast.Step)))
     others = [g for g in groups if g not in first]
-    ahead = [_fill(g, axis, 1, "; a tile ahead of its product") for g in first]
-    now = [_fill(g, axis, 0, "; it arrives under the product before") for g in others]
+    ahead = [_fill(g, axis, 1, ", a tile ahead") for g in first]
+    now = [_fill(g, axis, 0, ", under the product before its own") for g in others]
     readers = [n for n, c in enumerate(steps) if _reads(c.node, first)]
     if not first:
         return [*now, *steps]
     if not others and shallowest(first) > 1:
-        return [_await(first[-1], axis, "one barrier tells that it is there, and that the tile before is read"), *ahead, *steps]
+        return [_await(first[-1], axis, "tells that it is there, and that the tile before has been read"), *ahead, *steps]
     if shallowest(groups) > 1:
         at = _first_run_end(steps, first)
         return [*now, *steps[:at], *ahead, *steps[at:]]
     at = readers[-1] + 1  # one slot: its next tile comes when this one has been read by all
     then = [g for g in others if not any(_reads(c.node, [g]) for c in steps[:at])]
-    meet = [_await(then[0], axis, f"one barrier tells that it is there, and that `{first[0].homes[0]}` may go")] if then else []
-    start = [_await(first[-1], axis, "one barrier tells that it is there, and that what is filled next is read")] if now else []
+    meet = [_await(then[0], axis, f"tells that it is there, and that `{first[0].homes[0]}` has been read")] if then else []
+    start = [_await(first[-1], axis, "tells that it is there, and that the slots filled next have been read")] if now else []
     return [*start, *now, *steps[:at], *meet, *ahead, *steps[at:]]
 
 
@@ -245,7 +246,7 @@ def _in_order(loop: list[ast.Step], axis: str) -> tuple[list[Carried], list[Carr
         timed.append((d, _at_own_tile(s, axis)))
     ordered = [c for _, c in sorted(timed, key=lambda t: -t[0])]
     moved = [c for _, c in timed] != ordered
-    return [replace(c, why=c.why or OWN_TILE) if moved and _moved(c, timed, ordered) else c for c in ordered], dropped
+    return [replace(c, why=c.why or MOVED) if moved and _moved(c, timed, ordered) else c for c in ordered], dropped
 
 
 def _moved(c: Carried, timed: list[tuple[int, Carried]], ordered: list[Carried]) -> bool:
@@ -265,7 +266,7 @@ def _opened(steps: Iterable[ast.Step]) -> Iterator[ast.Step]:
 def _dropped(s: ast.Step) -> str:
     """Why a step has nothing to say any more; empty if it has."""
     if isinstance(s, ast.AwaitStep):
-        return f"{AT_ONCE}, and what is copied is waited for by the step that reads it"
+        return AT_ONCE
     if isinstance(s, ast.TurnStep):
         return f"its steps stay; {AT_ONCE}: there is nothing to take turns at"
     if isinstance(s, ast.OnceStep):
@@ -280,5 +281,5 @@ def _at_own_tile(s: ast.Step, axis: str) -> Carried:
     new = at_own_tile(s, axis)
     if isinstance(new, ast.IssueStep):
         new = replace(new, engine="mma")
-        return Carried(node=new, was=(s,), why=SYNCHRONOUS if not offset(s, axis) else f"{SYNCHRONOUS}; {OWN_TILE}")
+        return Carried(node=new, was=(s,), why=BY_WARPS if not offset(s, axis) else f"{BY_WARPS}; {OWN_TILE}")
     return Carried(node=new, was=(s,), why=OWN_TILE if offset(s, axis) else "")
