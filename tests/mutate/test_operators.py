@@ -9,13 +9,16 @@ import pytest
 from tests.shipped import ROOT, attention, gemm, row_softmax
 from tests.sim.programs import edit
 from tests.sim.programs import gemm as by_hand
-from wgdsl.driver import prepare
+from wgdsl.diagnostics.model import WgError
+from wgdsl.driver import prepare, verified
 from wgdsl.forms import explained
 from wgdsl.mutate import MUST_REJECT, OPERATORS, Mutant, mutants, operator
-from wgdsl.mutate.domains import unchanged
+from wgdsl.mutate.domains import UNHEARD, unchanged
 from wgdsl.mutate.events import written
 from wgdsl.mutate.model import Change
 from wgdsl.mutate.sites import sites
+from wgdsl.mutate.unheard import unheard
+from wgdsl.mutate.whole import _resized
 from wgdsl.program.poly import Poly
 from wgdsl.roles import model as m
 from wgdsl.roles.model import RoleProgram, walk
@@ -246,3 +249,60 @@ def test_the_explicit_form_has_the_same_mutants(tmp_path):
 def test_what_a_verifier_owes():
     assert {o.name for o in OPERATORS if o.expects == MUST_REJECT} >= {"no-wait", "no-arrive", "swap", "ring-too-small"}
     assert len({o.name for o in OPERATORS}) == len(OPERATORS)
+
+
+# Arrivals that nobody hears.
+
+SPOILT = "commit: behind `wait_group 1`"  # a release in the loop finds the product before it in flight
+
+
+def spoilt(program: RoleProgram) -> Mutant:
+    (x,) = (x for x in found(program, "swap") if SPOILT in told(x) and "use" in x.variant.kernel.name)
+    return x
+
+
+def ring_of(program: RoleProgram, stages: int, persistent: bool = False) -> RoleProgram:
+    """The second kernel of `row_softmax` with a ring of so many stages."""
+    first, kernel = program.kernels
+    (ring, *_) = kernel.rings
+    changed = _resized(kernel, ring, stages).kernel
+    return replace(program, kernels=(first, replace(changed, grid=replace(kernel.grid, persistent=persistent))))
+
+
+@pytest.mark.parametrize("k, stages", [(64, 3), (128, 3), (128, 2), (192, 3)])
+def test_a_release_of_a_slot_that_nothing_fills_again(k: int, stages: int):
+    """So many tiles in as many slots: no fill waits for one."""
+    x = spoilt(ring_of(row_softmax(k, "f16").compile().forms.roles, stages))
+    assert x.exempt == UNHEARD
+    verified(x.program)
+
+
+@pytest.mark.parametrize("k, stages, persistent", [(192, 2, False), (256, 3, False), (128, 3, True)])
+def test_a_release_of_a_slot_that_is_filled_again(k: int, stages: int, persistent: bool):
+    """One tile more than slots, or another item: the fill overwrites what the product may still read."""
+    x = spoilt(ring_of(row_softmax(k, "f16").compile().forms.roles, stages, persistent))
+    assert not x.exempt
+    with pytest.raises(WgError) as caught:
+        verified(x.program)
+    assert [p.code for p in caught.value.problems] == ["WG0715"]
+
+
+def test_nobody_hears_the_releases_of_the_last_fills():
+    """Of four tiles in three slots the first alone is released for another; the loop's arrival is that one's too."""
+    for k, count in ((192, 2), (256, 1)):
+        kernel = row_softmax(k).compile().forms.roles.kernels[1]
+        arrivals = [path for path, s in sites(kernel.roles[1].steps) if isinstance(s, m.Arrive)]
+        assert unheard(kernel, 1) == frozenset(arrivals[-count:])
+
+
+def test_sizes_that_nothing_fixes_may_bring_a_fill():
+    kernel = gemm("nk").compile().forms.roles.kernels[0]
+    assert not any(unheard(kernel, role) for role in range(len(kernel.roles)))
+
+
+def test_what_a_change_covers():
+    """By that it is known that a mutant moves a ring, and with it who hears an arrival."""
+    change = Change(path=(3, 0, 1), length=2)
+    covered = [(3, 0, 1), (3, 0, 2), (3, 0, 2, 0, 5)]
+    assert all(map(change.covers, covered))
+    assert not any(map(change.covers, [(3,), (3, 0), (3, 0, 0), (3, 0, 3), (3, 1, 1), (2, 0, 1)]))

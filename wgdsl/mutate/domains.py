@@ -14,20 +14,39 @@ from ..roles.model import Kernel, Step
 from .effects import GENERIC_WRITES, SIGNALS, Effects
 from .flow import Domain, Seen, State, harmful
 from .model import Change, Path
+from .sites import sites
+from .unheard import unheard
 
-MOST = 8  # groups in flight that are told apart: none of the steps waits for more
+MOST = 8  # groups in flight, and copies of a step in an open one, that are told apart: none of the steps waits for more
 AT_BARRIER = (m.Wait, m.Arrive, m.Expect, m.Tma)
 ORDERED = (m.Wgmma, m.Commit, m.WaitGroup, m.TmaStore, m.CommitStore, m.WaitStore, m.FenceWgmma, m.FenceAsync, m.Advance)
 
 IN_FLIGHT = "what steps on registers, memory and releases find in flight stays the same"
+UNHEARD = "it spoils arrivals alone that no wait comes to: the slot is filled no more"
 
 
-def unchanged(kernel: Kernel, role: int, changes: Iterable[Change]) -> bool:
-    """Whether changes of `ORDERED` steps, and moves of others across them, leave every step what it needs."""
+def harmless(kernel: Kernel, role: int, changes: Iterable[Change]) -> str:
+    """The rule by which changes of `ORDERED` steps, and moves of others across them, leave every step what it needs; "" if
+    they don't."""
+    changes = tuple(changes)
+    if unchanged(kernel, role, changes):
+        return IN_FLIGHT
+    nobody = unheard(kernel, role)
+    return UNHEARD if nobody and not _moving(kernel, role, changes) and unchanged(kernel, role, changes, nobody) else ""
+
+
+def unchanged(kernel: Kernel, role: int, changes: Iterable[Change], nobody: frozenset[Path] = frozenset()) -> bool:
+    """Whether all steps see as much as before. Nothing depends on the arrivals at the paths `nobody`."""
     changes, effects = tuple(changes), Effects(kernel, role)
-    domains: list[Domain] = [Products(effects), Stores(effects), ProductFences(effects), ProxyFences(effects)]
-    domains += [Position(kernel, r.name) for r in kernel.rings]
+    domains: list[Domain] = [Products(effects, nobody), Stores(effects, nobody), ProductFences(effects)]
+    domains += [ProxyFences(effects, nobody), *(Position(kernel, r.name) for r in kernel.rings)]
     return not any(harmful(kernel, role, changes, d) for d in domains)
+
+
+def _moving(kernel: Kernel, role: int, changes: tuple[Change, ...]) -> bool:
+    """Whether changes touch the positions by which it is known who hears an arrival."""
+    advances = [path for path, s in sites(kernel.roles[role].steps) if isinstance(s, m.Advance)]
+    return any(c.covers(path) for c in changes for path in advances)
 
 
 class InFlight:
@@ -37,8 +56,8 @@ class InFlight:
     commit: type[Step]
     wait: type[m.WaitGroup | m.WaitStore]
 
-    def __init__(self, effects: Effects):
-        self.effects = effects
+    def __init__(self, effects: Effects, nobody: frozenset[Path]):
+        self.effects, self.nobody = effects, nobody
         self.start: State = ((), ())
         self.steps: dict[Path, Step] = {}
 
@@ -47,12 +66,12 @@ class InFlight:
         open_, groups = state  # type: ignore[misc]
         if isinstance(s, self.issue):
             self.steps[path] = s
-            return (tuple(sorted((*open_, path))), groups), None
+            return (open_ if open_.count(path) == MOST else tuple(sorted((*open_, path))), groups), None
         if isinstance(s, self.commit):
             return ((), (*groups, open_)[-MOST:]), None
         if isinstance(s, self.wait):
             return (open_, groups[max(len(groups) - s.pending, 0) :]), None
-        if not self.looks(s):
+        if path in self.nobody or not self.looks(s):
             return state, None
         return state, tuple(p for p in _flying(state) if self.sees(s, self.steps[p]))
 
@@ -151,8 +170,8 @@ class ProductFences:
 class ProxyFences:
     """Memory that this role's threads have written since the last `fence async`."""
 
-    def __init__(self, effects: Effects):
-        self.effects = effects
+    def __init__(self, effects: Effects, nobody: frozenset[Path]):
+        self.effects, self.nobody = effects, nobody
         self.start: State = frozenset()
 
     def step(self, state: State, path: Path, s: Step) -> tuple[State, Seen]:
@@ -163,7 +182,7 @@ class ProxyFences:
         if isinstance(s, GENERIC_WRITES):
             return state | {self.effects.bases[s.buffer]}, None
         if isinstance(s, SIGNALS):
-            return state, state
+            return state, None if path in self.nobody else state
         if isinstance(s, m.Wgmma):
             return state, state & self.effects.operands(s)
         return state, state & {self.effects.bases[s.buffer]} if isinstance(s, m.TmaStore) else None

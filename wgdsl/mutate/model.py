@@ -24,6 +24,12 @@ class Change:
     origins: tuple[int, ...] = ()
     length: int = 1
 
+    def covers(self, path: Path) -> bool:
+        """Whether the step at `path` is one of those that are replaced, or in one."""
+        *prefix, first = self.path
+        depth = len(prefix)
+        return path[:depth] == tuple(prefix) and len(path) > depth and 0 <= path[depth] - first < self.length
+
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:

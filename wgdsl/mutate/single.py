@@ -8,7 +8,7 @@ from typing import Any
 
 from ..roles import model as m
 from ..roles.model import Kernel, Step
-from .domains import IN_FLIGHT, unchanged
+from .domains import harmless
 from .effects import Effects
 from .events import Written, written
 from .model import Change, Variant
@@ -40,7 +40,7 @@ def always_needed(kernel: Kernel, e: Written, changes: tuple[Change, ...]) -> st
 
 def as_before(kernel: Kernel, e: Written, changes: tuple[Change, ...]) -> str:
     """An event on whose account no step finds more in flight, less fenced, or another stage, isn't needed."""
-    return IN_FLIGHT if unchanged(kernel, e.role, changes) else ""
+    return harmless(kernel, e.role, changes)
 
 
 def unfollowed(kernel: Kernel, e: Written, changes: tuple[Change, ...]) -> str:

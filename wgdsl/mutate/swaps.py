@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ..roles import model as m
 from ..roles.model import Kernel, Step
 from ..roles.text import step_text
-from .domains import IN_FLIGHT, freed, unchanged
+from .domains import freed, harmless
 from .effects import ACCESSES, GENERIC_WRITES, SIGNALS, Effects
 from .events import event_key, place_of, told
 from .flow import leafy
@@ -258,7 +258,7 @@ def _variant(kernel: Kernel, p: _Pair) -> Variant:
 
 def _exempt(kernel: Kernel, p: _Pair) -> str:
     if p.order.rule == "domains":
-        return IN_FLIGHT if unchanged(kernel, p.role, p.changes) else ""
+        return harmless(kernel, p.role, p.changes)
     if p.order.rule == "behind":
         ends = [(*c.path[:-1], c.path[-1] + c.length - 1) for c in p.changes]
         return "" if followed(kernel, p.role, ends) else UNFOLLOWED

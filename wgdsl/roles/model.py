@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cache
 
 from ..foundation.dtypes import DType
 from ..foundation.source import Span
@@ -243,7 +244,12 @@ class Step:
 
     def blocks(self) -> tuple[tuple[Step, ...], ...]:
         """Nested step lists."""
-        return tuple(getattr(self, f.name) for f in fields(self) if f.metadata.get("region"))
+        return tuple([getattr(self, name) for name in _regions(type(self))])
+
+
+@cache
+def _regions(kind: type[Step]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.metadata.get("region"))
 
 
 def region():

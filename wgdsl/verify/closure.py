@@ -25,7 +25,7 @@ from .pumps import Known, Pump, Pumps, covers
 
 LIMIT = 20_000  # states
 SLACK = 3  # rounds of a loop beyond the deepest ring
-MORE = 2  # rounds to add
+MORE = 2  # rounds to add, or two for each that doesn't count
 MOST = 14  # rounds beyond the deepest ring
 FEW = 4  # letters to begin with
 
@@ -107,7 +107,7 @@ class Explorer:
     def begin(self, cap: int) -> None:
         """From the beginning, with loops of so many rounds."""
         self.cap = min(cap, self.deepest + MOST)
-        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap))
+        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap), self.cap)
         self.seen: dict[tuple, list[Known]] = {}
         self.pumps: list[Pump] = []
         self.forks: dict[tuple, _Fork] = {}
@@ -134,13 +134,13 @@ class Explorer:
 
     def longer(self) -> None:
         """Let loops run more often. Only items with such loops are new; if not, of so many dims only some could be tried."""
-        before, self.cap = self.cap, self.cap + MORE
+        before, self.cap = self.cap, min(self.cap + max(MORE, 2 * self.reach), self.deepest + MOST + 1)
         more = letters(self.kernel, self.cap)
-        known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.letters}
-        if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.letters):
+        known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.items}
+        if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.items):
             self.pumps.clear()
             longer = (x for x in more if x.trips > before)
-            self.progress.more([x for x in longer if (*x.dims.items(), *x.indices.items()) not in known])
+            self.progress.more([x for x in longer if (*x.dims.items(), *x.indices.items()) not in known], self.cap)
         else:
             self.begin(self.cap)
             self.go(self.state)

@@ -76,7 +76,7 @@ def conditions(s: Step) -> tuple[Expr, ...]:
     """The conditions by which a step is run, or starts afresh."""
     if isinstance(s, m.If):
         return (s.cond,)
-    return (s.zero,) if isinstance(s, m.Wgmma) else ()
+    return (s.zero,) if isinstance(s, m.Wgmma | m.Mma) else ()
 
 
 def decisive(s: Step) -> tuple[Poly, ...]:

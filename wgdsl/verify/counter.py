@@ -104,7 +104,25 @@ def _words(fault: Fault, length: int) -> Iterator[tuple[int, ...]]:
 def running_away(progress: Progress) -> Fault | None:
     """A role that goes on from item to item and waits for nobody, with items of one kind."""
     for letter in range(min(len(progress.letters), SHORT) if progress.kernel.grid.persistent else 0):
-        fault = replayed(progress, [letter] * (AHEAD + 2))
-        if fault is not None:
+        if not _comes_round(progress, letter) and (fault := replayed(progress, [letter] * (AHEAD + 2))) is not None:
             return fault
     return None
+
+
+def _comes_round(progress: Progress, letter: int) -> bool:
+    """Whether roles are where they were, some items of a kind further: then they go on like that."""
+    state = progress.first()
+    seen: set[tuple] = set()
+    try:
+        for _ in range(AHEAD):
+            while progress.sweep(state):
+                pass
+            if all(state.gone) or not progress.wants(state):
+                return False
+            if (here := progress.key(state)) in seen:
+                return True
+            seen.add(here)
+            state.word.append(letter)
+    except Found:
+        pass
+    return False

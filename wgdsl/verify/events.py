@@ -6,8 +6,10 @@ event that waits changes nothing; a step that arrives and then waits is two even
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from ..program.expr import regs
 from ..roles import model as m
@@ -15,13 +17,24 @@ from ..roles.model import Step
 from ..roles.rules import box_elements
 from ..targets.registers import WARPS
 from .control import ROWS, At, condition, integer
-from .layout import CLEAR, FILL, PRODUCT, PUT, READ, STORE, WRITE, Layout, Unit, panels_of
+from .layout import CLEAR, COPY, FILL, PRODUCT, PUT, READ, STORE, WRITE, Layout, Unit, panels_of
 from .machine import Found, Machine, Product, Rule, Tag
 
 Event = Callable[[Machine], bool]
 Make = Callable[["Maker", Any, bool, At], Iterator[Event]]
 
 MAKERS: dict[type[Step], Make] = {}
+
+
+def alike(x: Any) -> Hashable:
+    """What an event does: equal for events that do the same at every machine. x: an event, or what it goes by."""
+    if isinstance(x, FunctionType):
+        return x.__code__, tuple([alike(c.cell_contents) for c in x.__closure__ or ()])
+    if isinstance(x, Touching):
+        return Touching, x.maker, x.all
+    if isinstance(x, list | tuple):
+        return tuple([alike(y) for y in x])
+    return x if isinstance(x, Hashable) else id(x)
 
 
 def makes(*kinds: type[Step]):
@@ -51,13 +64,12 @@ class Maker:
                 v = values[v.over]
             self.file.setdefault(v.name, 1 << len(self.file))
             self.file[name] = self.file[v.name]
-
-    @property
-    def all_registers(self) -> int:
-        out = 0
-        for bit in self.file.values():
-            out |= bit
-        return out
+        self.tiles = {v.name for v in self.kernel.values if v.role == unit.role.name and v.kind == "tile"}
+        self.products = self.lasting = 0  # registers of products, and those whose values a step needs from those before
+        for s in unit.steps:
+            if isinstance(s, m.Wgmma):
+                self.products |= self.registers(*_product_values(s))
+            self.lasting |= _needed(self, s)
 
     def events(self, s: Step, by_thread: bool, at: At) -> Iterator[Event]:
         yield from MAKERS[type(s)](self, s, by_thread, at)
@@ -150,12 +162,12 @@ def tma(k: Maker, s: m.Tma, by_thread: bool, at: At) -> Iterator[Event]:
     first = k.barrier(s.barrier, integer(s.barrier_part)(at), n)
     x_map = k.kernel.map(s.map)
     nbytes = box_elements(x_map) * x_map.dtype.nbytes
-    bits = k.layout.accesses
+    bits, buffer = k.layout.accesses, s.buffer
 
     def event(x: Machine) -> bool:
         at_position = x.position[place] - lag
         lap, stage = divmod(at_position, n)
-        tag = Tag(s.buffer, ring, at_position)
+        tag = Tag(buffer, ring, at_position)
         for a in atoms[stage]:
             x.fill(unit, a, bits[a, -1, FILL].all, tag, first + stage)
         x.copied(unit, first + stage, lap, nbytes)
@@ -168,11 +180,11 @@ def _reading(k: Maker, s: Step, o: Any, kind: str, by_thread: bool, at: At) -> C
     """Read a tile; returns the bits of the accesses as each holder sees its own."""
     ring, n, place, lag = k.slot(o.slot)
     atoms, unit, holders = k.atoms(s, o.buffer, integer(o.part)(at)), k.unit, k.holders(by_thread)
-    bits, asynchronous = k.layout.accesses, kind in (PRODUCT, STORE)
+    bits, asynchronous, buffer = k.layout.accesses, kind in (PRODUCT, STORE), o.buffer
 
     def read(x: Machine) -> tuple[int, ...]:
         position = x.position[place] - lag
-        tag = Tag(o.buffer, ring, position)
+        tag = Tag(buffer, ring, position)
         own = [0] * len(unit.holders)
         for a in atoms[position % n]:
             b = bits[a, unit.number, kind]
@@ -217,6 +229,49 @@ def wait_store(k: Maker, s: m.WaitStore, by_thread: bool, at: At) -> Iterator[Ev
     yield event
 
 
+@makes(m.CopyAsync)
+def copy_async(k: Maker, s: m.CopyAsync, by_thread: bool, at: At) -> Iterator[Event]:
+    ring, n, place, lag = k.slot(s.slot)
+    atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
+    bits, buffer = k.layout.accesses, s.buffer
+    moving = any(isinstance(o, m.Advance) and o.ring == s.slot.ring for o in unit.steps)
+
+    def event(x: Machine) -> bool:
+        position = x.position[place] - lag
+        tag, own = Tag(buffer, ring, position), [0] * len(unit.holders)
+        for a in atoms[position % n]:
+            b = bits[a, unit.number, COPY]
+            x.copy_in(unit, a, b, tag, holders, moving)
+            own = [y | z for y, z in zip(own, b.own, strict=True)]
+        x.copies[unit.number] = (*x.copies[unit.number], tuple(own))
+        return False
+
+    yield event
+
+
+@makes(m.CommitCopies)
+def commit_copies(k: Maker, s: m.CommitCopies, by_thread: bool, at: At) -> Iterator[Event]:
+    n = k.unit.number
+
+    def event(x: Machine) -> bool:
+        x.copy_groups[n] = (*x.copy_groups[n], x.copies[n])
+        x.copies[n] = ()
+        return False
+
+    yield event
+
+
+@makes(m.WaitCopies)
+def wait_copies(k: Maker, s: m.WaitCopies, by_thread: bool, at: At) -> Iterator[Event]:
+    unit, pending = k.unit, s.pending
+
+    def event(x: Machine) -> bool:
+        x.wait_copies(unit, pending)
+        return False
+
+    yield event
+
+
 @makes(m.CopyOut)
 def copy_out(k: Maker, s: m.CopyOut, by_thread: bool, at: At) -> Iterator[Event]:
     read = _reading(k, s, s, READ, by_thread, at)
@@ -230,15 +285,15 @@ def copy_out(k: Maker, s: m.CopyOut, by_thread: bool, at: At) -> Iterator[Event]
 
 @makes(m.StoreShared)
 def store_shared(k: Maker, s: m.StoreShared, by_thread: bool, at: At) -> Iterator[Event]:
-    yield from touching(k, k.registers(s.src), 0)
+    yield Touching.of(k, use(k.registers(s.src), 0))
     ring, n, place, lag = k.slot(s.slot)
     atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
-    bits = k.layout.accesses
+    bits, buffer = k.layout.accesses, s.buffer
 
     def event(x: Machine) -> bool:
         position = x.position[place] - lag
         for a in atoms[position % n]:
-            x.write(unit, a, WRITE, bits[a, unit.number, WRITE], Tag(s.buffer, ring, position), holders)
+            x.write(unit, a, WRITE, bits[a, unit.number, WRITE], Tag(buffer, ring, position), holders)
         return False
 
     yield event
@@ -251,12 +306,12 @@ def clear_rows(k: Maker, s: m.ClearRows, by_thread: bool, at: At) -> Iterator[Ev
         return
     ring, n, place, lag = k.slot(s.slot)
     atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
-    bits = k.layout.accesses
+    bits, buffer = k.layout.accesses, s.buffer
 
     def event(x: Machine) -> bool:
         position = x.position[place] - lag
         for a in atoms[position % n]:
-            x.write(unit, a, CLEAR, bits[a, unit.number, CLEAR], Tag(s.buffer, ring, position), holders, rows)
+            x.write(unit, a, CLEAR, bits[a, unit.number, CLEAR], Tag(buffer, ring, position), holders, rows)
         return False
 
     yield event
@@ -266,11 +321,11 @@ def clear_rows(k: Maker, s: m.ClearRows, by_thread: bool, at: At) -> Iterator[Ev
 def put_item(k: Maker, s: m.PutItem, by_thread: bool, at: At) -> Iterator[Event]:
     ring, n, place, lag = k.slot(s.slot)
     atoms, unit = k.atoms(s, s.buffer, 0), k.unit
-    bits, ahead = k.layout.accesses, int(s.ahead)
+    bits, ahead, buffer = k.layout.accesses, int(s.ahead), s.buffer
 
     def event(x: Machine) -> bool:
         position = x.position[place] - lag
-        tag = Tag(s.buffer, ring, position, x.item[unit.number] + ahead)
+        tag = Tag(buffer, ring, position, x.item[unit.number] + ahead)
         for a in atoms[position % n]:
             x.write(unit, a, PUT, bits[a, unit.number, PUT], tag, unit.holders[:1])
         return False
@@ -282,11 +337,11 @@ def put_item(k: Maker, s: m.PutItem, by_thread: bool, at: At) -> Iterator[Event]
 def take_item(k: Maker, s: m.TakeItem, by_thread: bool, at: At) -> Iterator[Event]:
     ring, n, place, lag = k.slot(s.slot)
     atoms, unit, holders = k.atoms(s, s.buffer, 0), k.unit, k.holders(by_thread)
-    bits, ahead = k.layout.accesses, int(s.ahead)
+    bits, ahead, buffer = k.layout.accesses, int(s.ahead), s.buffer
 
     def event(x: Machine) -> bool:
         position = x.position[place] - lag
-        tag = Tag(s.buffer, ring, position, x.item[unit.number] + ahead)
+        tag = Tag(buffer, ring, position, x.item[unit.number] + ahead)
         for a in atoms[position % n]:
             x.read(unit, a, bits[a, unit.number, READ], tag, asynchronous=False, holders=holders)
         return False
@@ -317,6 +372,26 @@ def wgmma(k: Maker, s: m.Wgmma, by_thread: bool, at: At) -> Iterator[Event]:
         return False
 
     yield event
+
+
+@makes(m.Mma)
+def mma(k: Maker, s: m.Mma, by_thread: bool, at: At) -> Iterator[Event]:
+    """A product that is done at once: the warps' own instruction on their registers, and reads of memory."""
+    operand = k.registers(s.a.value) if isinstance(s.a, m.RegOperand) else 0
+    acc, fresh = k.registers(s.acc), condition(s.zero)(at)
+    yield Touching.of(k, Touch(acc | operand, acc, operand if fresh else operand | acc, acc))
+    reads = [_reading(k, s, o, READ, by_thread, at) for o in (s.a, s.b) if isinstance(o, m.SmemOperand)]
+
+    def event(x: Machine) -> bool:
+        for read in reads:
+            read(x)
+        return False
+
+    yield event
+
+
+def _product_values(s: m.Wgmma | m.Mma) -> tuple[str, ...]:
+    return (s.acc, s.a.value) if isinstance(s.a, m.RegOperand) else (s.acc,)
 
 
 @makes(m.FenceWgmma)
@@ -403,50 +478,121 @@ def name_of(k: Maker, bits: int) -> str:
     return next(name for name, bit in k.file.items() if bit & bits)
 
 
-def touching(k: Maker, reads: int, writes: int, needs: int | None = None, makes: int | None = None) -> Iterator[Event]:
-    """The warpgroup's own instructions on its registers. needs: what has to hold a value before, if not all that is read;
-    makes: what holds one after, if not all that is written."""
-    n, both, needs, makes = k.unit.number, reads | writes, reads if needs is None else needs, writes if makes is None else makes
+class Touch(NamedTuple):
+    """Registers that an instruction touches, those of them that it writes, those that have to hold a value before, and those
+    that hold one after."""
 
-    def event(x: Machine) -> bool:
-        if x.groups[n] or x.open[n]:
-            acc, operand = x.flying(n)
-            if busy := (acc & both) | (operand & writes):
-                raise Found(Rule.FLIGHT, n, name=name_of(k, busy))
-        if missing := needs & ~x.defined[n]:
-            raise Found(Rule.POISON, n, name=name_of(k, missing))
+    both: int
+    writes: int
+    needs: int
+    makes: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Touching:
+    """The warpgroup's own instructions on its registers, one behind the other, as one event."""
+
+    maker: Maker
+    all: Touch
+    touches: tuple[Touch, ...]
+
+    @staticmethod
+    def of(k: Maker, *touches: Touch) -> Touching:
+        """As far as it matters to others: products have touched the registers, or later steps need their values."""
+        both = writes = made = needs = 0
+        parts = []
+        for t in touches:
+            parts.append(t._replace(needs=t.needs & ~made))
+            both, writes, needs, made = both | t.both, writes | t.writes, needs | parts[-1].needs, made | t.makes
+        assert not needs & ~k.lasting
+        return Touching(k, Touch(both & k.products, writes & k.products, needs, made & k.lasting), tuple(parts))
+
+    def __call__(self, x: Machine) -> bool:
+        both, writes, needs, makes = self.all
+        n = self.maker.unit.number
+        acc, operand = x.flying(n) if x.groups[n] or x.open[n] else (0, 0)
+        if acc & both or operand & writes or needs & ~x.defined[n]:
+            self._raise(x, acc, operand)
         x.touched[n] |= both
         x.defined[n] |= makes
         return False
 
-    yield event
+    def _raise(self, x: Machine, acc: int, operand: int) -> None:
+        """The first of them that is wrong."""
+        k, n = self.maker, self.maker.unit.number
+        for t in self.touches:
+            if busy := (acc & t.both) | (operand & t.writes):
+                raise Found(Rule.FLIGHT, n, name=name_of(k, busy))
+            if missing := t.needs & ~x.defined[n]:
+                raise Found(Rule.POISON, n, name=name_of(k, missing))
+
+
+def use(reads: int, writes: int) -> Touch:
+    return Touch(reads | writes, writes, reads, writes)
 
 
 @makes(m.Compute)
 def compute(k: Maker, s: m.Compute, by_thread: bool, at: At) -> Iterator[Event]:
-    tiles = {v.name for v in k.kernel.values if v.role == k.unit.role.name and v.kind == "tile"}
+    row: list[Touch] = []
     for op in s.ops:
-        used, dst = k.registers(*(name for e in op.exprs for name in regs(e))), k.registers(op.dst)
-        scales = isinstance(op, m.MapOp) and op.dst in tiles and op.dst in regs(op.expr)
-        yield from _scaling(k, used, dst) if scales else touching(k, used, dst)
+        used, dst = k.registers(*_read(op)), k.registers(op.dst)
+        if not _scales(k, op):
+            row.append(use(used, dst))
+        elif used == dst:
+            row.append(Touch(dst, dst, 0, 0))
+        else:
+            yield from _touching(k, row)
+            yield from _scaling(k, used, dst)
+            row = []
+    yield from _touching(k, row)
+
+
+def _touching(k: Maker, row: list[Touch]) -> Iterator[Event]:
+    if any((event := Touching.of(k, *row)).all):
+        yield event
+
+
+def _read(op: Any) -> Iterator[str]:
+    return (name for e in op.exprs for name in regs(e))
+
+
+def _scales(k: Maker, op: Any) -> bool:
+    return isinstance(op, m.MapOp) and op.dst in k.tiles and op.dst in regs(op.expr)
 
 
 def _scaling(k: Maker, reads: int, dst: int) -> Iterator[Event]:
     """Rescaling what no product has written leaves it as it is, whatever by."""
     n = k.unit.number
-    (use,) = touching(k, reads, dst)
-    (look,) = touching(k, dst, dst, needs=0, makes=0)
-    yield lambda x: (use if x.defined[n] & dst else look)(x)
+    scale, look = Touching.of(k, use(reads, dst)), Touching.of(k, Touch(dst, dst, 0, 0))
+    yield lambda x: (scale if x.defined[n] & dst else look)(x)
+
+
+def _needed(k: Maker, s: Step) -> int:
+    """Registers whose values a step may need from those before it."""
+    if isinstance(s, m.Wgmma | m.Mma):
+        return k.registers(*_product_values(s))
+    if isinstance(s, m.Pack | m.Move | m.StoreShared):
+        return k.registers(s.src)
+    if isinstance(s, m.StoreGlobal):
+        return k.registers(*regs(s.value))
+    need = made = 0
+    for op in s.ops if isinstance(s, m.Compute) else ():
+        used, dst = k.registers(*_read(op)), k.registers(op.dst)
+        if _scales(k, op):
+            need, made = need | used | dst, 0
+        else:
+            need, made = need | used & ~made, made | dst
+    return need
 
 
 @makes(m.Pack, m.Move)
 def pack(k: Maker, s: m.Pack | m.Move, by_thread: bool, at: At) -> Iterator[Event]:
-    yield from touching(k, k.registers(s.src), k.registers(s.dst))
+    yield Touching.of(k, use(k.registers(s.src), k.registers(s.dst)))
 
 
 @makes(m.Zero)
 def zero(k: Maker, s: m.Zero, by_thread: bool, at: At) -> Iterator[Event]:
-    yield from touching(k, 0, k.registers(s.value))
+    yield Touching.of(k, use(0, k.registers(s.value)))
 
 
 @makes(m.Forget)
@@ -464,7 +610,7 @@ def forget(k: Maker, s: m.Forget, by_thread: bool, at: At) -> Iterator[Event]:
 
 @makes(m.StoreGlobal)
 def store_global(k: Maker, s: m.StoreGlobal, by_thread: bool, at: At) -> Iterator[Event]:
-    yield from touching(k, k.registers(*regs(s.value)), 0)
+    yield Touching.of(k, use(k.registers(*regs(s.value)), 0))
 
 
 @makes(m.Registers, m.Fetch)
@@ -480,3 +626,5 @@ def ended(x: Machine, unit: Unit) -> None:
         raise Found(Rule.LEFT, n, why="product")
     if x.stores[n] or x.store_groups[n]:
         raise Found(Rule.LEFT, n, why="bulk store")
+    if x.copies[n] or x.copy_groups[n]:
+        raise Found(Rule.LEFT, n, why="copy")

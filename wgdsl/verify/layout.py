@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 
@@ -27,8 +28,9 @@ from .control import integer
 # What a unit does to memory. Generic writes are what the asynchronous proxy sees only behind a fence.
 FILL = "fill"  # by the copy engine; known to those who wait for its barrier
 WRITE, CLEAR, PUT = "write", "clear", "put"
+COPY = "copy"  # by threads, known to each when it has waited for its own
 READ, PRODUCT, STORE = "read", "product", "store"
-GENERIC = (WRITE, CLEAR, PUT)
+GENERIC = (WRITE, CLEAR, PUT, COPY)
 BY_ONE = (PUT, STORE)  # threads
 
 
@@ -40,6 +42,11 @@ class Unit:
     role: Role
     wg: int
     holders: tuple[int, ...]
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """All of them."""
+        return tuple(m.walk(self.role.steps))
 
     @property
     def single(self) -> bool:
@@ -89,14 +96,17 @@ class Layout:
     bars: dict[int, int] = field(default_factory=dict)  # of a named barrier: its last generation is over
     spins: tuple[Spin, ...] = ()
     width: int = 0
+    every: int = 0  # all bits, twice: masks without a sign are quicker
     generic: int = 0  # all bits of generic writes
     fellows: dict[int, tuple[int, int]] = field(default_factory=dict)  # unit -> bits of warp 1, of its fellows (one further up)
     touches: list[int] = field(default_factory=list)  # by atom: the bits of all that is done to it
     writes: list[int] = field(default_factory=list)  # by atom: those of writes
+    copies: list[int] = field(default_factory=list)  # by atom: those of copies of threads
     arrived: list[int] = field(default_factory=list)  # by mbarrier without copies: all bits of arrivals
     control: int = 0  # bits of what happens to barriers
     waits: list[int] = field(default_factory=list)  # by mbarrier: all bits of having passed
     waiters: list[int] = field(default_factory=list)  # by mbarrier: those of them that come to pass
+    takers: list[int] = field(default_factory=list)  # by mbarrier: its waiters as a set of holders
     bystanders: list[tuple[int, ...]] = field(default_factory=list)  # by mbarrier: holders that never wait for it
     generics: list[tuple[int, ...]] = field(default_factory=list)  # by unit and holder: its own generic writes
 
@@ -131,14 +141,16 @@ Use = tuple[str, str]  # buffer, kind
 
 def uses(u: Unit) -> Iterator[Use]:
     """What a unit does to buffers."""
-    for s in m.walk(u.role.steps):
+    for s in u.steps:
         if isinstance(s, m.Wgmma):
             yield from ((o.buffer, PRODUCT) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
+        elif isinstance(s, m.Mma):
+            yield from ((o.buffer, READ) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
         elif isinstance(s, TOUCHING):
             yield s.buffer, _KINDS[type(s)]
 
 
-TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.CopyOut
+TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.CopyOut | m.CopyAsync
 _KINDS: dict[type[Step], str] = {
     m.Tma: FILL,
     m.TmaStore: STORE,
@@ -147,6 +159,7 @@ _KINDS: dict[type[Step], str] = {
     m.PutItem: PUT,
     m.TakeItem: READ,
     m.CopyOut: READ,
+    m.CopyAsync: COPY,
 }
 
 
@@ -226,18 +239,25 @@ def _bits(out: Layout, uses: dict[int, set[Use]]) -> None:
 
 
 def _masks(out: Layout) -> None:
-    out.touches, out.writes = [0] * out.atoms, [0] * out.atoms
-    out.waits, out.waiters, out.arrived = ([0] * len(out.mbarriers) for _ in range(3))
+    out.every = (1 << 2 * out.width) - 1
+    out.touches, out.writes, out.copies = ([0] * out.atoms for _ in range(3))
+    out.waits, out.waiters, out.takers, out.arrived = ([0] * len(out.mbarriers) for _ in range(4))
     out.generics = [(0,) * len(u.holders) for u in out.units]
     for (atom, unit, kind), bits in out.accesses.items():
         out.touches[atom] |= bits.all
         if kind == FILL or kind in GENERIC:
             out.writes[atom] |= bits.all
+        if kind == COPY:
+            out.copies[atom] |= bits.all
         if kind in GENERIC:
             out.generics[unit] = tuple(a | b for a, b in zip(out.generics[unit], bits.own, strict=True))
     for (k, unit), bits in out.passes.items():
         out.waits[k] |= bits.all
-        out.waiters[k] |= bits.all if _by_warps(out.units[unit], out.mbarriers[k][0].name) else bits.own[0]
+        u, (barrier, part, _) = out.units[unit], out.mbarriers[k]
+        all_warps = _by_warps(u, barrier.name)
+        out.waiters[k] |= bits.all if all_warps else bits.own[0]
+        if _waits_for(u, barrier.name, part):
+            out.takers[k] |= sum(1 << h for h in (u.holders if all_warps else u.holders[:1]))
     for (k, _), bits in out.arrivals.items():
         out.arrived[k] |= bits.all
     for bits in (*out.waits, *out.arrived, *(a | b for a, b in out.over), *out.bars.values()):
@@ -258,6 +278,12 @@ def _waits(s: Step, barrier: str) -> bool:
     if isinstance(s, m.Wait):
         return s.barrier == barrier
     return not isinstance(s, m.Elect) and any(_waits(x, barrier) for block in s.blocks() for x in block)
+
+
+def _waits_for(u: Unit, barrier: str, part: int) -> bool:
+    """Whether a unit may wait for that part of a barrier."""
+    parts = (s.part for s in u.steps if isinstance(s, m.Wait) and s.barrier == barrier)
+    return any(p.symbols() - {"wg"} or integer(p)({"wg": u.wg}) == part for p in parts)
 
 
 def _three(out: Layout, u: Unit) -> Bits:
@@ -292,12 +318,12 @@ def _barrier_bits(out: Layout, k: int) -> None:
     last, before = out.bit(), out.bit()
     out.over[k] = last, before
     for u in out.units:
-        if any(isinstance(s, m.Wait) and s.barrier == name for s in m.walk(u.role.steps)):
+        if any(isinstance(s, m.Wait) and s.barrier == name for s in u.steps):
             out.passes[k, u.number] = _three(out, u)
-    if any(isinstance(s, m.Tma) and s.barrier == name for u in out.units for s in m.walk(u.role.steps)):
+    if any(isinstance(s, m.Tma) and s.barrier == name for u in out.units for s in u.steps):
         return  # that its copies have arrived only those know who wait
     for u in out.units:
-        if any(isinstance(s, m.Arrive | m.Expect) and s.barrier == name for s in m.walk(u.role.steps)):
+        if any(isinstance(s, m.Arrive | m.Expect) and s.barrier == name for s in u.steps):
             out.arrivals[k, u.number] = _three(out, u)
 
 
@@ -305,7 +331,7 @@ def _bars(out: Layout) -> set[int]:
     """The named barriers that are used."""
     found = set()
     for u in out.units:
-        for s in m.walk(u.role.steps):
+        for s in u.steps:
             if isinstance(s, m.BarSync | m.BarArrive):
                 found.add(integer(s.id)({"wg": u.wg}))
     return found

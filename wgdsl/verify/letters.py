@@ -54,8 +54,8 @@ def letters(kernel: Kernel, cap: int) -> list[Letter]:
     if not columns:
         chosen = fits[:1]
     else:
-        table = np.stack([np.broadcast_to(c, trips.shape)[fits] for c in columns], axis=1)
-        chosen = fits[np.sort(np.unique(_kinds(table), return_index=True)[1])]
+        kinds = _kinds([c[fits] for c in _different(columns, trips.shape)], len(fits))
+        chosen = fits[np.sort(np.unique(kinds, return_index=True)[1])]
     chosen = np.concatenate([chosen, _only_longer(branches, trips, fits)])
     if len(chosen) and trips[chosen].max() > LONGEST:
         raise Found(
@@ -71,24 +71,31 @@ def _only_longer(branches: list[Any], trips: np.ndarray, fits: np.ndarray) -> np
     """The shortest item of each choice of branches that none within the cap makes."""
     if not branches or not len(trips):
         return np.zeros(0, dtype=np.int64)
-    kinds = _kinds(np.stack([np.broadcast_to(b, trips.shape) for b in branches], axis=1))
+    kinds = _kinds(_different(branches, trips.shape), len(trips))
     rest = np.flatnonzero(~np.isin(kinds, np.unique(kinds[fits])))
     rest = rest[np.argsort(trips[rest], kind="stable")]
     return rest[np.sort(np.unique(kinds[rest], return_index=True)[1])]
 
 
-def _kinds(table: np.ndarray) -> np.ndarray:
+def _different(columns: list[Any], shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Each of the columns once."""
+    found: dict[tuple[int, int], list[np.ndarray]] = {}
+    for c in (np.broadcast_to(c, shape) for c in columns):
+        like = found.setdefault((int(c.sum()), int(c[::2].sum())), [])
+        if not any(np.array_equal(c, x) for x in like):
+            like.append(c)
+    return [c for like in found.values() for c in like]
+
+
+def _kinds(columns: list[np.ndarray], length: int) -> np.ndarray:
     """A number for each row, the same for equal ones."""
-    if not len(table):
-        return np.zeros(0, dtype=np.int64)
-    low, high = table.min(axis=0), table.max(axis=0)
-    table = (table - low)[:, high > low]
-    key, room = np.zeros(len(table), dtype=np.int64), 1
-    for column, span in zip(table.T, (high - low)[high > low], strict=True):
-        if room * (int(span) + 1) >= 2**62:
+    key, room = np.zeros(length, dtype=np.int64), 1
+    for column in columns if length else ():
+        low, high = int(column.min()), int(column.max())
+        if room * (high - low + 1) >= 2**62:
             _, key = np.unique(key, return_inverse=True)
             room = int(key.max()) + 1
-        key, room = key * (int(span) + 1) + column, room * (int(span) + 1)
+        key, room = key * (high - low + 1) + (column - low), room * (high - low + 1)
     return key
 
 
@@ -208,7 +215,7 @@ class _Columns:
                 start, stop, rows = s.start, s.stop, self.kernel.buffer(s.buffer).rows
                 there = lambda at: np.maximum(integers(start)(at), 0) < np.minimum(integers(stop)(at), rows)  # noqa: E731, B023
                 yield from ((v, None) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
-            elif isinstance(s, m.If | m.Wgmma):
+            elif isinstance(s, m.If | m.Wgmma | m.Mma):
                 for p in (p for c in conditions(s) for p in polys_in(c)):
                     alone = not p.symbols() & (self.loops.keys() | self.lets.keys())
                     yield from ((v, BRANCH if alone else None) for v in self._compared(p, at))

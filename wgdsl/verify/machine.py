@@ -71,11 +71,13 @@ class Machine:
     phase: list[int]
     pending: list[int]
     bytes: list[int]
+    unseen: list[int]  # by mbarrier: of those who wait for its phases, as a set of holders, who hasn't passed the last one
     position: list[int]  # unit * rings + ring
     tags: list[Tag | None]
     clears: list[int]  # those of the content
     cleared: list[int]  # which rows are cleared, as the number of a choice; -1: none
     covered: list[int]  # reads that knew of such a clear
+    sharing: list[int]  # of the copies of threads, those that make up the content
     arrived: list[int]  # threads at a named barrier
     waiting: list[tuple[int, ...]]
     barred: list[bool]
@@ -83,6 +85,8 @@ class Machine:
     groups: list[tuple[tuple[Product, ...], ...]]
     stores: list[tuple[int, ...]]
     store_groups: list[tuple[tuple[int, ...], ...]]
+    copies: list[tuple[tuple[int, ...], ...]]  # the bits of each as each holder sees its own
+    copy_groups: list[tuple[tuple[tuple[int, ...], ...], ...]]
     touched: list[int]
     defined: list[int]
     item: list[int]
@@ -96,17 +100,18 @@ class Machine:
 
     def copy(self) -> Machine:
         return Machine(
-            self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.position[:],
-            self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.arrived[:], self.waiting[:],
-            self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:], self.touched[:],
+            self.layout, self.known[:], self.phase[:], self.pending[:], self.bytes[:], self.unseen[:], self.position[:],
+            self.tags[:], self.clears[:], self.cleared[:], self.covered[:], self.sharing[:], self.arrived[:], self.waiting[:],
+            self.barred[:], self.open[:], self.groups[:], self.stores[:], self.store_groups[:], self.copies[:],
+            self.copy_groups[:], self.touched[:],
             self.defined[:], self.item[:], self.made, self.events,
         )  # fmt: skip
 
     # Knowledge.
     def forget(self, bits: int) -> None:
         """Nobody knows of these any more: they happen anew."""
-        keep = ~(bits | bits << self.layout.width)
-        self.known = [x & keep for x in self.known]
+        keep = self.layout.every ^ (bits | bits << self.layout.width)
+        self.known = [x and x & keep for x in self.known]
 
     def happens(self, bits: int) -> None:
         if self.made is not None:
@@ -123,17 +128,21 @@ class Machine:
         near, far = self.layout.fellows.get(u.number, (0, 0))
         w = self.layout.width
         near, far = near | near << w, far | far << w
-        return first | second | (second & ~(near | far)) | (second & near) << 1 | (second & far) >> 1
+        return first | second | (second & near) << 1 | (second & far) >> 1
 
     # Memory.
     def read(self, u: Unit, atom: int, bits: Bits, tag: Tag, *, asynchronous: bool, holders: tuple[int, ...]) -> None:
         layout, clears = self.layout, self.clears[atom]
         if self.tags[atom] is None:
             raise Found(Rule.READ, u.number, atom=atom)
+        if self.sharing[atom] != layout.copies[atom] and self.sharing[atom]:  # somebody hasn't copied its share
+            raise Found(Rule.READ, u.number, bits=layout.copies[atom], atom=atom)
+        writes = layout.writes[atom]
+        generic = writes & layout.generic if asynchronous else 0
         for h in holders:
             known = self.known[h]
-            missing = layout.writes[atom] & ~known
-            unseen = layout.writes[atom] & layout.generic & ~(known >> layout.width) if asynchronous else 0
+            missing = writes ^ writes & known
+            unseen = generic and generic ^ generic & (known >> layout.width)
             if clears and (missing or unseen):
                 excused = self._excused(atom, known >> layout.width if asynchronous else known)
                 missing, unseen = missing & ~excused, unseen & ~excused
@@ -166,7 +175,7 @@ class Machine:
         elif kind == CLEAR and self.cleared[atom] == rows:
             need &= ~(self.clears[atom] | self.covered[atom])
         for h in holders:
-            if missing := need & ~self.known[h]:
+            if missing := need ^ need & self.known[h]:
                 raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
         if kind == CLEAR:
             self.forget(bits.all)
@@ -180,21 +189,45 @@ class Machine:
 
     def fill(self, u: Unit, atom: int, bits: int, tag: Tag, mbarrier: int) -> None:
         known, need = self.known[u.holders[0]], self.layout.touches[atom]
-        if missing := need & ~known:
+        if missing := need ^ need & known:
             raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
-        if missing := need & self.layout.generic & ~(known >> self.layout.width):
+        generic = need & self.layout.generic
+        if generic and (missing := generic ^ generic & (known >> self.layout.width)):
             raise Found(Rule.PROXY, u.number, bits=missing, atom=atom)
         self._replace(atom, bits, tag)
         self.happens(bits)
         # who knows that the copy has arrived knows what had happened to barriers before it was issued
         self.known[self.gathered + mbarrier] |= bits | known & self.layout.control
 
+    def copy_in(self, u: Unit, atom: int, bits: Bits, tag: Tag, holders: tuple[int, ...], moving: bool) -> None:
+        """One unit's share of a copy of threads. The first one begins new content; what was before is over for everybody when
+        all units have looked at it. moving: the unit advances in the ring, so that nobody reads what it copies twice to one
+        position."""
+        layout = self.layout
+        begins = self.tags[atom] != tag or not self.sharing[atom] or bool(self.sharing[atom] & bits.all)
+        if begins and moving and self.tags[atom] == tag and self.sharing[atom]:
+            raise Found(Rule.OVERWRITE, u.number, bits=bits.all, atom=atom)
+        need = layout.touches[atom] if begins else layout.touches[atom] & ~self.sharing[atom]
+        for h in holders:
+            if missing := need & ~self.known[h]:
+                raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
+        self.forget(bits.all)
+        if begins:
+            self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
+        self.sharing[atom] = bits.all if begins else self.sharing[atom] | bits.all
+        if self.sharing[atom] == layout.copies[atom]:
+            old = layout.touches[atom] & ~self.sharing[atom]
+            old |= old << layout.width
+            self.known = [x and x | old for x in self.known]
+        self.happens(bits.all)
+
     def _replace(self, atom: int, bits: int, tag: Tag) -> None:
         """What was done to the old content is over for everybody."""
         w, old = self.layout.width, self.layout.touches[atom]
-        old, new = old | old << w, ~(bits | bits << w)
-        self.known = [(x | old) & new for x in self.known]
+        old, new = old | old << w, self.layout.every ^ (bits | bits << w)
+        self.known = [x and (x | old) & new for x in self.known]
         self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
+        self.sharing[atom] = 0
 
     def fence(self, u: Unit) -> None:
         """What each warp has written, the asynchronous proxy sees from now on."""
@@ -224,7 +257,7 @@ class Machine:
         """Who knows of every arrival of the phase before knows that it is over."""
         all_of_them, over = self.layout.arrived[mbarrier], self.layout.over[mbarrier][0]
         if all_of_them and self.pending[mbarrier] == self.layout.mbarriers[mbarrier][0].count:
-            self.known = [x | over if x & all_of_them == all_of_them else x for x in self.known]
+            self.known = [x | over if x and x & all_of_them == all_of_them else x for x in self.known]
 
     def _same_phase(self, u: Unit, mbarrier: int, lap: int, holders: tuple[int, ...], what: str) -> None:
         phase = self.phase[mbarrier]
@@ -247,15 +280,17 @@ class Machine:
             return
         layout = self.layout
         gathered, last = self.gathered + k, self.last + k
-        if missing := layout.waiters[k] & ~self.known[gathered]:
+        waiters = layout.waiters[k]
+        if missing := waiters ^ waiters & self.known[gathered]:
             why = f"phase {self.phase[k]} may be over before all have seen the end of phase {self.phase[k] - 1}"
             raise Found(Rule.PHASE, u.number, bits=missing, mbarrier=k, why=why)
         over, before = layout.over[k]
-        keep, waits = ~(over | before), layout.waits[k]
-        self.known = [x & keep | (x & over) << 1 | waits if x else 0 for x in self.known]
+        keep, waits = layout.every ^ (over | before), layout.waits[k]
+        self.known = [x and (x & keep | (x & over) << 1 | waits) for x in self.known]
         for h in layout.bystanders[k]:
-            self.known[h] &= ~before
-        self.known[last] = self.known[gathered] | over
+            self.known[h] &= layout.every ^ before
+        self.unseen[k] = layout.takers[k]
+        self.known[last] = self.known[gathered] | over if self.unseen[k] else 0
         self.known[gathered] = 0
         self.happens(over)
         self.phase[k] += 1
@@ -276,9 +311,13 @@ class Machine:
             return False
         passed, told = self.layout.passes[k, u.number], self.known[self.last + k]
         bits = passed.own[0] if len(holders) < len(u.holders) else passed.all
+        told &= self.layout.every ^ bits
         self.forget(bits)
         for n, h in enumerate(holders):
-            self.known[h] |= told & ~bits | passed.own[n]
+            self.known[h] |= told | passed.own[n]
+            self.unseen[k] &= ~(1 << h)
+        if not self.unseen[k]:  # they all know
+            self.known[self.last + k] = 0
         self.happens(bits)
         return True
 
@@ -338,6 +377,19 @@ class Machine:
             for bit in g:
                 self.known[u.holders[0]] |= bit & ~busy
 
+    def wait_copies(self, u: Unit, pending: int) -> None:
+        n, groups = u.number, self.copy_groups[u.number]
+        done = groups[: max(len(groups) - pending, 0)]
+        self.copy_groups[n] = groups[len(done) :]
+        flying = [own for g in (*self.copy_groups[n], self.copies[n]) for own in g]
+        for k, h in enumerate(u.holders):
+            busy = 0
+            for own in flying:
+                busy |= own[k]
+            for g in done:
+                for own in g:
+                    self.known[h] |= own[k] & ~busy
+
     def flying(self, n: int) -> tuple[int, int]:
         """Registers of a unit that products write, and that they read."""
         acc = operand = 0
@@ -352,11 +404,13 @@ def start(layout: Layout, files: list[int]) -> Machine:
     """Before the first step. `files`: all registers of each unit."""
     everything = (1 << 2 * layout.width) - 1  # nothing has happened that one might not know of
     barriers, units, bars = len(layout.mbarriers), len(layout.units), len(layout.bars)
+    last = [everything if takers else 0 for takers in layout.takers]
     return Machine(
-        layout=layout, known=[everything] * layout.holders + [0] * (2 * barriers + bars), phase=[0] * barriers,
-        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers,
+        layout=layout, known=[everything] * layout.holders + [0] * barriers + last + [0] * bars, phase=[0] * barriers,
+        pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, unseen=layout.takers[:],
         position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
-        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
+        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
         barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
+        copies=[()] * units, copy_groups=[()] * units,
         touched=list(files), defined=[0] * units, item=[-1] * units,
     )  # fmt: skip

@@ -38,7 +38,7 @@ class Normal:
         for (buffer, _, _), panels in layout.tiles.items():
             self.atoms_of.setdefault(buffer, set()).update(a for p in panels for a in p)
         self.lags = [0] * self.rings
-        for s in (s for u in layout.units for s in m.walk(u.role.steps)):
+        for s in (s for u in layout.units for s in u.steps):
             for slot in _slots(s):
                 self.lags[layout.rings[slot.ring]] = max(self.lags[layout.rings[slot.ring]], slot.lag)
         self.overwriters = [self._users(a, (FILL, *GENERIC)) for a in range(layout.atoms)]
@@ -67,7 +67,7 @@ class Normal:
             every = (1 << s.stages * s.width) - 1 << s.base
             high = every & ~low
             down, up = k * s.width, (s.stages - k) * s.width
-            steps.append((~(every | every << w), high | high << w, down, low | low << w, up))
+            steps.append((self.layout.every ^ (every | every << w), high | high << w, down, low | low << w, up))
         barriers = [
             self.layout.barriers[b.name] + p * b.stages + (s + turns[self.ring_of[i]]) % b.stages
             for i, (b, p, s) in enumerate(self.layout.mbarriers)
@@ -96,9 +96,9 @@ class Normal:
         bits = [known[i] for i in self._order(barriers)]
         bits += [0 if dead[a] else x.covered[a] for a in atoms]
         know = len(bits)
-        bits += [0 if dead[a] else x.clears[a] for a in atoms]
+        bits += [0 if dead[a] else x.clears[a] for a in atoms] + [0 if dead[a] else x.sharing[a] for a in atoms]
         for off, high, down, low, up in steps:
-            bits = [v & off | (v & high) >> down | (v & low) << up for v in bits]
+            bits = [v & off | (v & high) >> down | (v & low) << up if v else 0 for v in bits]
         positions = [x.position[u * self.rings + r] - bases[r] for r, users in enumerate(self.users) for u in users]
         phases = [x.phase[b] * self.stages[self.ring_of[b]] + self.stage_of[b] - bases[self.ring_of[b]] for b in barriers]
         skeleton = (
@@ -112,9 +112,11 @@ class Normal:
     def _known(self, x: Machine, bases: list[int], dead: list[bool]) -> list[int]:
         """What is known, as far as it matters."""
         settled = self._settled(x, dead)
-        known = [v | settled if v else 0 for v in x.known]
+        known = [v and v | settled for v in x.known]
         self._forget_old(x, bases, known)
         for k, (holders, use) in enumerate(self.takers):
+            if not known[x.last + k]:
+                continue
             seen = use if holders else 0
             for h in holders:
                 seen &= known[h]
@@ -132,8 +134,8 @@ class Normal:
                 out.append((t.buffer, t.position - bases[t.ring], t.item - least if t.item >= 0 else -1))
         return tuple(out)
 
-    def _flying(self, x: Machine, steps: list) -> tuple[tuple, tuple]:
-        """Products and stores under way; those that aren't committed stand behind an empty group."""
+    def _flying(self, x: Machine, steps: list) -> tuple[tuple, ...]:
+        """Products, stores and copies under way; those that aren't committed stand behind an empty group."""
         products = [
             tuple([tuple([(p.acc, p.operand, *[_spin(b, steps) for b in p.own]) for p in g]) for g in (*groups, (), last)])
             for groups, last in zip(x.groups, x.open, strict=True)
@@ -142,7 +144,11 @@ class Normal:
             tuple([tuple([_spin(b, steps) for b in g]) for g in (*groups, (), last)])
             for groups, last in zip(x.store_groups, x.stores, strict=True)
         ]
-        return tuple(products), tuple(stores)
+        copies = [
+            tuple([tuple([tuple([_spin(b, steps) for b in own]) for own in g]) for g in (*groups, (), last)])
+            for groups, last in zip(x.copy_groups, x.copies, strict=True)
+        ]
+        return tuple(products), tuple(stores), tuple(copies)
 
     def near(self, skeleton: tuple) -> tuple:
         """The same for all positions that are far ahead of the slowest role in their ring."""
@@ -179,7 +185,7 @@ class Normal:
             for u in users:
                 if x.position[u * self.rings + ring] - bases[ring] > self.stages[ring]:
                     for h in self.layout.units[u].holders:
-                        known[h] &= ~self.befores[ring]
+                        known[h] &= self.layout.every ^ self.befores[ring]
 
     def _takers(self, mbarrier: int) -> tuple[list[int], int]:
         """Holders that take up what the phases of an mbarrier knew, and what of it is of use to them: not that phases are over
@@ -189,7 +195,7 @@ class Normal:
         for k, (_, before) in enumerate(self.layout.over):
             if not any((k, u.number) in self.layout.passes for u in units):
                 useless |= before
-        return [h for u in units for h in u.holders], ~useless
+        return [h for u in units for h in u.holders], self.layout.every ^ useless
 
     def _settled(self, x: Machine, dead: list[bool]) -> int:
         """What has been done to atoms that all know of who may overwrite them, or read what was written: nothing hangs on it
@@ -234,5 +240,5 @@ def _spin(bits: int, steps: list) -> int:
 
 
 def _uses(u: Unit, ring: str) -> bool:
-    steps = m.walk(u.role.steps)
+    steps = u.steps
     return any(s.ring == ring if isinstance(s, m.Advance) else any(x.ring == ring for x in _slots(s)) for s in steps)

@@ -50,30 +50,53 @@ class State:
 
 
 class Progress:
-    """One kernel at fixed flags. `letters` may grow."""
+    """One kernel at fixed flags. `letters` may grow: those of `items` that differ in what roles do."""
 
-    def __init__(self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], letters: list[Letter]):
-        self.kernel, self.flags, self.letters = kernel, flags, letters
+    def __init__(self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], items: list[Letter], cap: int = 0):
+        self.kernel, self.flags = kernel, flags
+        self.items: list[Letter] = []
+        self.letters: list[Letter] = []
         self.layout = layout(kernel)
         self.units = range(len(self.layout.units))
         self.normal = Normal(self.layout)
         self.rhythm = rhythm(kernel)
-        fixed: dict[str, Any] = {**(letters[0].dims if letters else {}), **{FLAG + k: v for k, v in flags}}
+        fixed: dict[str, Any] = {**(items[0].dims if items else {}), **{FLAG + k: v for k, v in flags}}
         self.tracers = [Tracer(Maker(self.layout, u), fixed) for u in self.layout.units]
         self.joined = any(t.joined for t in self.tracers)
         self.traced: dict[tuple, Trace] = {}
         self.kinds: dict[tuple, int] = {}
         self.rests: dict[tuple, int] = {}
         self.rows: dict[int, dict[tuple[int, int], int]] = {}
+        self.alike: set[tuple] = set()
+        self.more(items, cap)
 
-    def more(self, letters: list[Letter]) -> None:
-        """Further letters."""
-        self.letters += letters
+    def more(self, items: list[Letter], cap: int) -> None:
+        """Further items. Those in which all roles do what they do in another one are left out, unless another loop is at its
+        cap."""
+        self.items += items
+        for x in items:
+            self.letters.append(x)
+            self._leave_out(len(self.letters) - 1, cap)
         self.kinds.clear()
         self.rests.clear()
 
+    def _leave_out(self, letter: int, cap: int) -> None:
+        """The last letter, if there is another one like it."""
+        if self.joined:
+            return
+        first, every = self.rhythm
+        keys = [(u, letter, n, 0) for u, t in enumerate(self.tracers) if t.items is not None for n in range(first + every)]
+        traces = [self.trace(*key) for key in keys]
+        alike = tuple([(t.numbers, t.rounds if t.longest(cap) else ()) for t in traces])
+        if alike in self.alike:
+            self.letters.pop()
+            self.rows.pop(letter, None)
+            for key in keys:
+                del self.traced[key]
+        self.alike.add(alike)
+
     def first(self) -> State:
-        machine = start(self.layout, [t.maker.all_registers for t in self.tracers])
+        machine = start(self.layout, [t.maker.products for t in self.tracers])
         n = len(self.units)
         return State(machine, [], [BEFORE] * n, [t.outside(BEFORE) for t in self.tracers], [0] * n, [0] * n, [0] * n)
 

@@ -147,10 +147,10 @@ class _Report:
         return any(file[n] == file[self.found.name] for n in names)
 
     def left(self) -> dict:
-        kind = m.Wgmma if self.found.why == "product" else m.TmaStore
+        kind = {"product": m.Wgmma, "bulk store": m.TmaStore, "copy": m.CopyAsync}[self.found.why]
         k = max(k for k, (u, _, s) in enumerate(self.events) if u == self.found.unit and isinstance(s, kind))
         x, n = self.state.machine, self.found.unit
-        committed = not (x.open[n] if kind is m.Wgmma else x.stores[n])
+        committed = not {m.Wgmma: x.open, m.TmaStore: x.stores, m.CopyAsync: x.copies}[kind][n]
         event = self.event(k)
         said = {"what": self.found.why, "text": event.step, "role": self.unit.role.name, "committed": committed}
         return {**said, "event": event, "span": event.span}

@@ -1,7 +1,7 @@
 """What a unit does for one item, as a row of chunks: events without a branch in between.
 
 In: a unit's role, a letter, and the one that follows where items are joined.  Out: its chunks in order, and of each the loop
-that it belongs to. Equal chunks are one object, so that what is left of an item can be compared.
+that it belongs to. Chunks that do the same have one number, so that what is left of an item can be compared.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ..roles import model as m
 from ..roles.model import Step
 from .control import ROWS, condition, conditions, decisive, integer, items_of, outermost, polys_in
-from .events import Event, Maker
+from .events import Event, Maker, alike
 from .letters import BEGUN, FOLLOWS, ORDINAL, Letter
 
 NO_LOOP = (-1, 0)
@@ -21,7 +21,7 @@ NO_LOOP = (-1, 0)
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """`steps`: of each event, its step."""
+    """`number`: the same for chunks that do the same. `steps`: of each event, its step."""
 
     number: int
     events: tuple[Event, ...]
@@ -53,6 +53,7 @@ class Tracer:
     maker: Maker
     fixed: Mapping[str, Any]
     chunks: dict[tuple, Chunk] = field(default_factory=dict)
+    numbers: dict[tuple, int] = field(default_factory=dict)
     blocks: dict[tuple[int, bool], tuple] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -160,7 +161,8 @@ class _Run:
                 for e in tracer.maker.events(s, by_thread, at):
                     events.append(e)
                     steps.append(s)
-            chunk = tracer.chunks[key] = Chunk(len(tracer.chunks), tuple(events), tuple(steps))
+            number = tracer.numbers.setdefault(tuple([alike(e) for e in events]), len(tracer.numbers))
+            chunk = tracer.chunks[key] = Chunk(number, tuple(events), tuple(steps))
         if chunk.events:
             self.chunks.append(chunk)
             self.rounds.append(self.round)
