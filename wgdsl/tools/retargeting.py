@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from ..diagnostics.model import WgError
 from ..diagnostics.retarget import NoRetarget
 from ..diagnostics.runtime import UnknownSetting
 from ..driver import Journal, Settings, guarded, pieces, placed, prepare
+from ..resolve.settle import option_decls
 from ..retarget.carried import Row, rows_of
 from ..retarget.lines import Written
 from ..retarget.search import Fit, search
 from ..retarget.text import text
+from ..runtime.kernel import Kernel
 from ..settings import sort_settings
 from ..sources import Found
 from ..syntax import ast
@@ -41,6 +43,10 @@ class Retargeted:
     target: str
     settings: Settings
     fits: tuple[tuple[ast.KernelDecl | None, Fit], ...]
+
+    def prepared(self) -> Kernel:
+        """The kernel of the new schedule, from its text: lowered, verified, emitted, not built. Raises WgError."""
+        return prepare(self.file, program=self.program, schedule=self.text, target=self.target, settings=self.settings)[0]
 
     @property
     def fixed(self) -> str:
@@ -65,22 +71,30 @@ class Retargeted:
 
 
 def retarget(words: list[str], to: str, settings: list[str], program: str | None = None) -> Retargeted:
-    """Raises WgError: what is wrong with the schedule as it is, WG102x for what can't be carried over."""
+    """The new schedule, verified. Raises WgError: what is wrong with the schedule as it is, WG102x for what can't be carried
+    over."""
     file, name, schedule = placed_schedule(words, program)
     _, journal = prepare(file, program=name, schedule=schedule, settings=lambda found: sort_settings(found, settings))
     with guarded(journal):
         found = journal.forms["parse"]
         target = _between(found.schedule, to)
-        fits = tuple(_fits(found, journal, target))
-        return Retargeted(
+        made = Retargeted(
             name=f"{found.schedule.name}_{target}",
             program=found.program.name,
             file=Path(file),
             source=found.schedule,
             target=target,
-            settings=journal.settings,
-            fits=fits,
+            settings=_without(journal.settings, found.schedule),
+            fits=tuple(_fits(found, journal, target)),
         )
+    made.prepared()
+    return made
+
+
+def _without(settings: Settings, schedule: ast.Schedule) -> Settings:
+    """What is fixed of the program alone: the new schedule has no options."""
+    own = {d.name for d in option_decls(schedule.items)}
+    return replace(settings, options={n: v for n, v in settings.options.items() if n not in own})
 
 
 def _between(schedule: ast.Schedule | Explicit, to: str) -> str:
