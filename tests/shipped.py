@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +23,7 @@ class Shipped:
     options: tuple[tuple[str, object], ...] = ()
     dims: tuple[tuple[str, int], ...] = ()
     dtype: str = "bf16"
+    target: str = "sm_90a"
 
     @property
     def name(self) -> str:
@@ -39,7 +40,7 @@ def _compiled(s: Shipped, build: bool) -> wgdsl.Kernel:
     return wgdsl.driver.compile(
         ROOT / s.program,
         schedule=s.schedule,
-        target="sm_90a",
+        target=s.target,
         dims=dict(s.dims),
         types={"T": s.dtype},
         options=dict(s.options),
@@ -60,8 +61,8 @@ def batched(schedule: str, dtype: str = "bf16", **options: object) -> Shipped:
     return Shipped("examples/batched_gemm/batched_gemm.wg", schedule, tuple(options.items()), (), dtype)
 
 
-def row_softmax(k: int, dtype: str = "bf16") -> Shipped:
-    return Shipped("examples/row_softmax/row_softmax.wg", "two_pass", (), (("K", k),), dtype)
+def row_softmax(k: int, dtype: str = "bf16", schedule: str = "two_pass") -> Shipped:
+    return Shipped("examples/row_softmax/row_softmax.wg", schedule, (), (("K", k),), dtype)
 
 
 def dual(schedule: str, dtype: str = "bf16", **options: object) -> Shipped:
@@ -105,6 +106,30 @@ KERNELS = (
     dual("dual", layout="kn", act="gelu"),
     dual("dual", "f16", act="relu"),
     dual("dual_columns", act="gelu_tanh"),
+)
+
+
+def warps(s: Shipped) -> Shipped:
+    """The same by a schedule for sm_80."""
+    return replace(s, target="sm_80")
+
+
+KERNELS = (
+    *KERNELS,
+    *(
+        warps(attention(name, causal, d))
+        for name, d in (("fa2", 64), ("fa2_narrow", 128), ("fa2_wide", 256))
+        for name, causal in ((name, False), (f"{name}_longest", True))
+    ),
+    warps(attention("fa2", True, 64, dtype="f16", lse=False)),
+    warps(attention("fa2_narrow", False, 128, e=64, dtype="f16")),
+    *(warps(gemm(layout, schedule="warps")) for layout in ("nk", "kn")),
+    warps(gemm("nk", True, "f16", "warps", act="relu")),
+    warps(gemm("nk", schedule="split_warps")),
+    warps(row_softmax(64, schedule="two_pass_warps")),
+    warps(batched("batched_warps", bias=True, act="silu")),
+    warps(dual("dual_warps")),
+    warps(dual("dual_warps", "f16", layout="kn", act="gelu")),
 )
 
 

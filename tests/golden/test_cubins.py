@@ -12,7 +12,7 @@ import pytest
 from tests.shipped import KERNELS, Shipped, field_ids
 from wgdsl.program.expr import Apply
 from wgdsl.program.expr import walk as expr_walk
-from wgdsl.roles.model import Compute, Kernel, StoreShared, TmaStore, Wgmma, walk
+from wgdsl.roles.model import Compute, CopyAsync, Kernel, Mma, SmemOperand, StoreShared, TmaStore, Wgmma, walk
 from wgdsl.runtime.nvrtc import Compiled
 from wgdsl.runtime.sass import disassemble
 from wgdsl.runtime.verdict import complaints_of
@@ -37,6 +37,8 @@ def one_kernel(made: Kernel, binary: Compiled, alone: bool) -> None:
     assert complaints_of(made, binary) == [], "nothing spills, nothing is serialised (C75xx)"
     sass = disassemble(binary.cubin)
     assert count(sass, r"\b(LDL|STL)\b") == 0
+    if made.target != "sm_90a":
+        return by_warps(made, sass, alone)
     assert count(sass, r"\bHMMA\b") == 0
     limits = [r.registers for r in made.roles if r.registers is not None]
     assert count(sass, r"USETMAXREG") == len(limits)
@@ -61,11 +63,31 @@ def products(made: Kernel, sass: str, alone: bool) -> None:
     assert count(sass, r"\bHGMMA.*\.tnspB") <= turned
 
 
+def by_warps(made: Kernel, sass: str, alone: bool) -> None:
+    """Products and fetches of warps: as many as the role program asks of each warp."""
+    steps = [s for r in made.roles for s in walk(r.steps)]
+    rows = {v.name: v.rows for v in made.values}
+    products = [s for s in steps if isinstance(s, Mma)]
+    assert count(sass, r"\bHGMMA|UTMA|SYNCS|USETMAXREG") == 0
+    if not products:
+        return
+    planned = sum(rows[s.acc] // 64 * s.n // 8 * s.k // 16 for s in products)
+    pieces = sum(s.k // 16 * (s.n // 16 + rows[s.acc] // 64 * isinstance(s.a, SmemOperand)) for s in products)
+    turned = sum(s.k // 16 * s.n // 16 for s in products if s.b.major == "MN")
+    found = count(sass, r"\bHMMA\.16816")
+    assert found == planned if alone else 0 < found <= planned
+    if alone:
+        assert count(sass, r"\bLDSM") == pieces and count(sass, r"\bLDSM\.16\.MT88") == turned
+    assert count(sass, r"\bLDGSTS\.E\.BYPASS\.128") >= sum(isinstance(s, CopyAsync) for s in steps) > 0
+
+
 def exponentials(made: Kernel, sass: str) -> None:
     """As many as the role program has, for each thread."""
     ops = [o for r in made.roles for s in walk(r.steps) if isinstance(s, Compute) for o in s.ops]
     taken = [(o, x) for o in ops for e in o.exprs for x in expr_walk(e) if isinstance(x, Apply) and x.fn == "exp2"]
-    assert count(sass, r"\bMUFU\.EX2") == sum(2 if o.cols is None else o.cols.count // 2 for o, _ in taken)
+    assert count(sass, r"\bMUFU\.EX2") == sum(
+        o.rows.count // 32 * (1 if o.cols is None else o.cols.count // 4) for o, _ in taken
+    )
 
 
 def stores(made: Kernel, sass: str) -> None:

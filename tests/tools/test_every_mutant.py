@@ -27,7 +27,7 @@ NAMES = re.compile(r"^schedule (\w+)", re.MULTILINE)
 def files() -> dict[str, list[Shipped]]:
     """Each schedule file with the kernels that its schedules make."""
     out = {}
-    for path in sorted((ROOT / "schedules" / "hopper").glob("*.wg")):
+    for path in sorted((ROOT / "schedules").glob("*/*.wg")):
         text = path.read_text()
         names = set(NAMES.findall(text))
         found = [k for k in KERNELS if k.schedule in names and f" for {k.program.split('/')[1]} " in text]

@@ -209,7 +209,7 @@ class Explorer:
     def go(self, state: State, again: bool = False) -> None:
         """Go on to where the next letter is needed, or nothing is new. again: from a state that has been gone into before.
         Raises Found."""
-        pumps, old = Pumps(self.progress, 0 if again else self.cap, self.reach), False
+        pumps, old = Pumps(self.progress, 0 if again else self.cap), False
         while self.progress.sweep(state):
             key, known = self.progress.key(state)
             new, known = self.new(state, key, known)
@@ -219,7 +219,7 @@ class Explorer:
                 break
         else:
             self.arrived(state, old)
-        self.pumps += pumps.loops.values()
+        self.pumps += pumps.stretches.values()
 
     def arrived(self, state: State, old: bool) -> None:
         """Nobody can go on by himself."""
