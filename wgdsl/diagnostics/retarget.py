@@ -13,10 +13,8 @@ class NotCarried(Problem):
     """`directive` has no counterpart on `target`."""
 
     code: ClassVar[str] = "WG1021"
-    doc: ClassVar[
-        str
-    ] = """`wgdsl retarget` changes each directive of a schedule by a rule, or drops it and says why. What
-has no counterpart, and can't be left out without changing the kernel, is refused.
+    doc: ClassVar[str] = """`wgdsl retarget` changes each directive of a schedule by a rule, or drops it and says why.
+What has no counterpart, and can't be left out without changing the kernel, is refused.
 
 fails:
   role left : 1 warpgroup, registers 200
@@ -43,9 +41,7 @@ class NothingFits(Problem):
     """`least`: why the smallest tiles that were tried don't fit."""
 
     code: ClassVar[str] = "WG1022"
-    doc: ClassVar[
-        str
-    ] = """`wgdsl retarget` tries tiles from those of the schedule downwards, and takes the first whose
+    doc: ClassVar[str] = """`wgdsl retarget` tries tiles from those of the schedule downwards, and takes the first whose
 accumulators, operands and buffers fit. With very wide heads none does.
 
 fails:

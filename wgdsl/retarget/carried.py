@@ -43,7 +43,7 @@ class Body:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A line of the report. `became`: "" where it was dropped; `directive`: "" where it was added; `why`: "" where it was kept."""
+    """A line of the report. Empty: `became` where it was dropped, `directive` where it was added, `why` where it was kept."""
 
     path: str
     line: int

@@ -14,7 +14,7 @@ from ..syntax import ast
 from ..targets.registers import WARPS
 from ..targets.target import Target
 from .carried import Body, Carried
-from .steps import Steps, body, working
+from .steps import Steps, body, overlapped, working
 
 RING = 2  # slots: while one is read the other is filled
 PLAIN = "plain: where one CTA begins or ends, another of its SM works"
@@ -141,7 +141,8 @@ class _Lines:
         raise self.refused(item, "there is no rule for it")
 
     def refused(self, item: ast.Node, why: str) -> WgError:
-        what = f"`{item.span.text.split()[0]}`" if item.span else "this line"
+        name = item.name if isinstance(item, ast.HomeDecl | ast.FuseDecl) else ""
+        what = f"`{item.span.text.split()[0]} {name}".rstrip() + "`" if item.span else "this line"
         return WgError(NotCarried(span=item.span, directive=what, target=self.written.target.name, why=why))
 
     def grid(self, g: ast.GridDecl) -> Carried:
@@ -166,9 +167,9 @@ class _Lines:
         if d.engine == "atomic":
             return _dropped(d, "the grid isn't dynamic any more: no items are handed out")
         if d.kind != "smem" or d.engine != "tma":
-            raise self.refused(d, "only what copies move has a counterpart: `by tma`")
+            raise self.refused(d, "only what is `by tma` has a counterpart: copies of threads")
         if d.cast is not None or d.times is not None or d.permute is not None:
-            raise self.refused(d, "a form of its own has no counterpart")
+            raise self.refused(d, "no copy of threads gives a tile another form")
         return self.output(d) if d.tensor in self.written.outputs else self.input(d)
 
     def input(self, d: ast.HomeDecl) -> Carried:
@@ -180,16 +181,23 @@ class _Lines:
         if not streamed and depth > 1:
             why += ", and no next item needs a second slot"
         elif new < depth:
-            why += ", of which one is read while the other is filled" if new > 1 else ": memory for one slot"
+            why += f": {self.slots(new)}"
         node = replace(d, engine=copies, ring=ast.Number(value=new) if new > 1 else None)
         return Carried(node=node, was=(d,), why=why)
+
+    def slots(self, count: int) -> str:
+        """Why there aren't more."""
+        if count > 1:
+            return "one slot is read while the other is filled"
+        under = overlapped(self.written.steps(RING))
+        return "its slot is filled under the product of the other" if under else "there is memory for one slot"
 
     def output(self, d: ast.HomeDecl) -> Carried:
         over = self.shape.over[d.name]
         node = replace(d, engine=self.written.target.stores[0], ring=None, over=over)
         why = "stored by threads, 16 bytes at a time"
         if over != d.over:
-            why += f", from where `{over}` was" if over is not None else f", from memory of its own: `{d.over}` may hold tiles that come"
+            why += f", from where `{over}` was" if over is not None else ", from memory of its own: the ring may hold a tile"
         return Carried(node=node, was=(d,), why=why)
 
 
@@ -209,7 +217,8 @@ def row_index(written: Written) -> str:
             if i != written.axis and i in written.tiles:
                 return i
     why = "no tiled index gives the rows of its products"
-    raise WgError(NotCarried(span=written.role.span, directive=f"role `{written.role.name}`", target=written.target.name, why=why))
+    role, target = written.role, written.target.name
+    raise WgError(NotCarried(span=role.span, directive=f"role `{role.name}`", target=target, why=why))
 
 
 def _issues(steps: Iterable[ast.Step]) -> Iterator[ast.IssueStep]:

@@ -26,9 +26,9 @@ from .steps import overlapped
 
 WARPS_ROWS_CTAS = ((4, 128, 2), (8, 128, 1), (4, 64, 2), (4, 128, 1), (4, 64, 1))
 SIZES = (256, 128, 96, 80, 64, 48, 32)  # of the other tiles
-WIDE = 200  # registers a thread for accumulators and operands: addresses, row values and fragments need the others
-SMALL = 48  # of the stream: below it, what each tile costs beside its products weighs
+WIDE = 208  # registers a thread for accumulators and operands: addresses, row values and fragments need the others
 FRAGMENT = 4  # registers of what one ldmatrix fetches
+STEPS = 2  # of K, whose fragments are held at a time: one is fetched under the products of the other
 SWIZZLE = 64  # bytes of a row of a panel with which ldmatrix meets no bank twice
 
 Trial = Callable[[ast.Schedule], RoleProgram]
@@ -69,12 +69,12 @@ def search(written: Written, trial: Trial) -> Fit:
 
 
 def wide(kernel: Kernel) -> int:
-    """Registers a thread of accumulators and of the operands that a product reads: packed ones, or fragments of one in memory."""
+    """Registers a thread of accumulators and of the operand that a product reads: packed, or fragments of one in memory."""
     tiles = [v for v in kernel.values if v.kind == "tile"]
     packed = sum(v.registers for v in kernel.values if v.kind == "operand")
     fetched = any(isinstance(s, Mma) and isinstance(s.a, SmemOperand) for r in kernel.roles for s in walk(r.steps))
     rows = max(v.rows for v in tiles) if tiles else 0
-    return sum(v.registers for v in tiles) + max(packed, FRAGMENT * rows // (WARPS * M) + FRAGMENT if fetched else 0)
+    return sum(v.registers for v in tiles) + max(packed, STEPS * FRAGMENT * (rows // (WARPS * M) + 1) if fetched else 0)
 
 
 def _schedule(written: Written, carried: Carry) -> ast.Schedule:
@@ -104,26 +104,23 @@ def _shapes(written: Written) -> Iterator[tuple[Shape, int]]:
     tiles = written.tiles
     most = tiles[rows] * (1 if role.split == rows else number(role.count))
     others = [i for i in tiles if i not in (rows, written.axis)]
-    for (warps, count, ctas), (ring, least) in _orders(overlapped(written.steps(RING))):
+    for ring, (warps, count, ctas) in _orders(overlapped(written.steps(RING))):
         if count > max(most, WARPS * M):
             continue
-        for sizes in product(*(_sizes(tiles[i]) for i in (*others, written.axis))):
-            chosen = {rows: count, **dict(zip((*others, written.axis), sizes, strict=True))}
-            if chosen[written.axis] < least:
-                continue
+        # The stream's tile first: fewer columns cost less than twice as many barriers.
+        for sizes in product(*(_sizes(tiles[i]) for i in (written.axis, *others))):
+            chosen = {rows: count, **dict(zip((written.axis, *others), sizes, strict=True))}
             for over in _stagings(written):
                 yield Shape(tiles={i: chosen[i] for i in tiles}, rows=rows, warps=warps, ring=ring, over=over), ctas
 
 
-def _orders(overlapping: bool) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
-    """Warps, rows and CTAs with slots and the smallest tile of the stream.
+def _orders(overlapping: bool) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """Slots, with warps, rows and CTAs.
 
-    One slot costs little where the copy of one operand runs under the product of another: less than a very small tile does.
-    Else nothing runs under copies, and it comes last.
+    Where the copy of one operand runs under the product of another, one slot each is enough, and larger tiles are worth more
+    than a second one. Else nothing runs under copies with one slot, and it comes last.
     """
-    if overlapping:
-        return product(WARPS_ROWS_CTAS, ((RING, SMALL), (1, 0), (RING, 0)))
-    return ((shape, slots) for slots, shape in product(((RING, 0), (1, 0)), WARPS_ROWS_CTAS))
+    return product((1, RING) if overlapping else (RING, 1), WARPS_ROWS_CTAS)
 
 
 def _sizes(size: int) -> list[int]:

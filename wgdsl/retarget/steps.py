@@ -10,31 +10,19 @@ of the iteration, so that it arrives under them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.retarget import NotCarried
 from ..syntax import ast
 from .carried import Body, Carried
+from .filling import SHARED_OUT, Group, groups_of, leading, with_fills
+from .positions import at_own_tile, leaves, offset
 
 AT_ONCE = "products are done when they are issued"
 OWN_TILE = "products block, so a tile is done with in its own iteration"
 MOVED = "in the order in which steps reach one tile"
 BY_WARPS = "by single warps"
-SHARED_OUT = "copied by all threads of the role"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Homes that are filled in one step, and the steps that said so."""
-
-    homes: tuple[str, ...]
-    fills: tuple[ast.FillStep, ...]
-    depth: int = 1
-
-    def step(self, axis: str, ahead: int) -> ast.FillStep:
-        return ast.FillStep(targets=tuple(tile(h, axis, ahead) for h in self.homes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,156 +38,37 @@ class Steps:
 def body(given: Steps) -> Body:
     """The one list. Raises WgError (WG1021) for what it can't say."""
     before, loop, after = _sections(given.role)
-    groups = _groups(given)
+    groups = groups_of(given.bodies, given.depths)
     streamed = [g for g in groups if set(g.homes) & given.depths.keys()]
-    once = [Carried(node=ast.FillStep(targets=tuple(ast.Name(id=h) for h in g.homes)), was=g.fills, why=SHARED_OUT)
-            for g in groups if g not in streamed]  # fmt: skip
+    waits = [s for b in given.bodies if b != given.role for s in leaves(b.steps) if isinstance(s, ast.AwaitStep)]
     steps, dropped = _in_order(loop, given.axis)
     return Body(
         role=given.role.role,
         axis=given.axis,
-        before=(*once, *(_outside(s) for s in before)),
-        loop=(*_with_fills(steps, streamed, given.axis), *dropped),
-        after=tuple(_outside(s) for s in after),
+        before=(*(_once(g) for g in groups if g not in streamed), *_outside((*waits, *before))),
+        loop=(*with_fills(steps, streamed, given.axis), *dropped),
+        after=tuple(_outside(after)),
     )
 
 
 def working(bodies: Iterable[ast.RoleBody], target: str) -> ast.RoleBody:
-    """The role that does more than fill. Raises WgError (WG1021) if several do, or none does."""
+    """The role that does more than fill and wait. Raises WgError (WG1021) if several do, or none does."""
     bodies = tuple(bodies)
-    found = [b for b in bodies if any(not isinstance(s, ast.FillStep) for s in leaves(b.steps))]
+    found = [b for b in bodies if any(not isinstance(s, ast.FillStep | ast.AwaitStep) for s in leaves(b.steps))]
     if len(found) > 1:
         why = f"`{found[0].role}` multiplies too, and on {target} one role fills, multiplies and stores"
         raise WgError(NotCarried(span=found[1].span, directive=f"role `{found[1].role}`", target=target, why=why))
     if not found:
-        raise WgError(NotCarried(span=bodies[0].span, directive="a schedule without products", target=target, why="nothing uses them"))
+        what, why = "a schedule without products", "no role does more than fill"
+        raise WgError(NotCarried(span=bodies[0].span, directive=what, target=target, why=why))
     return found[0]
 
 
 def overlapped(given: Steps) -> bool:
     """Whether something is read behind the first products: its copy runs under them."""
-    streamed = [g for g in _groups(given) if set(g.homes) & given.depths.keys()]
+    streamed = [g for g in groups_of(given.bodies, given.depths) if set(g.homes) & given.depths.keys()]
     steps, _ = _in_order(_sections(given.role)[1], given.axis)
     return len(leading(streamed, (c.node for c in steps if c.node is not None))) < len(streamed)  # type: ignore[misc]
-
-
-def shallowest(groups: Iterable[Group]) -> int:
-    return min(g.depth for g in groups)
-
-
-# Names and positions.
-
-
-def name_of(t: ast.Name | ast.Index) -> str:
-    return t.id if isinstance(t, ast.Name) else t.base.id
-
-
-def tile(home: str, axis: str, ahead: int = 0) -> ast.Index:
-    index: ast.Expr = ast.Name(id=axis)
-    if ahead:
-        index = ast.Binary(op="+", left=index, right=ast.Number(value=ahead))
-    return ast.Index(base=ast.Name(id=home), indices=(index,))
-
-
-def offset(node: Any, axis: str) -> int | None:
-    """d in `axis + d`, wherever it stands in a step; None if the axis isn't mentioned."""
-    if isinstance(node, ast.Name):
-        return 0 if node.id == axis else None
-    if isinstance(node, ast.Binary) and isinstance(node.left, ast.Name) and isinstance(node.right, ast.Number):
-        sign = {"+": 1, "-": -1}.get(node.op)
-        return sign * int(node.right.value) if sign and node.left.id == axis else None
-    if isinstance(node, ast.Index):
-        return next((d for i in node.indices if (d := offset(i, axis)) is not None), None)
-    parts = [getattr(node, f.name) for f in fields(node) if f.name != "span"] if isinstance(node, ast.Step) else []
-    return next((d for p in parts if isinstance(p, ast.Index) and (d := offset(p, axis)) is not None), None)
-
-
-def at_own_tile(node: Any, axis: str) -> Any:
-    """The step with every `axis + d` as `axis`."""
-    if isinstance(node, ast.Index):
-        return replace(node, indices=tuple(ast.Name(id=axis) if offset(i, axis) is not None else i for i in node.indices))
-    if not isinstance(node, ast.Step):
-        return node
-    new = {f.name: at_own_tile(getattr(node, f.name), axis) for f in fields(node) if f.name != "span"}
-    return replace(node, **new)
-
-
-def leaves(steps: Iterable[ast.Step]) -> Iterator[ast.Step]:
-    for s in steps:
-        if isinstance(s, ast.ForStep | ast.OnceStep | ast.TurnStep):
-            yield from leaves(s.body)
-        else:
-            yield s
-
-
-# What is filled.
-
-
-def _groups(given: Steps) -> list[Group]:
-    """Every group of homes in the order of its first fill; the parts of a home (`Qs.0`, `Qs.rest`) are one."""
-    found: dict[tuple[str, ...], list[ast.FillStep]] = {}
-    for s in (s for b in given.bodies for s in leaves(b.steps) if isinstance(s, ast.FillStep)):
-        found.setdefault(tuple(name_of(t).split(".")[0] for t in s.targets), []).append(s)
-    return [Group(homes=h, fills=tuple(f), depth=given.depths.get(h[0], 1)) for h, f in found.items()]
-
-
-def leading(groups: Iterable[Group], steps: Iterable[ast.Step]) -> list[Group]:
-    """Those that the first products read: the ones in front of every other step."""
-    read: set[str] = set()
-    for s in steps:
-        if isinstance(s, ast.IssueStep):
-            read |= {name_of(s.left), name_of(s.right)}
-        elif read:
-            break
-    return [g for g in groups if read & set(g.homes)]
-
-
-def _with_fills(steps: list[Carried], groups: list[Group], axis: str) -> list[Carried]:
-    """The steps of the loop, with what they read filled in time."""
-    first = leading(groups, (c.node for c in steps if isinstance(c.node, ast.Step)))
-    others = [g for g in groups if g not in first]
-    ahead = [_fill(g, axis, 1, ", a tile ahead") for g in first]
-    now = [_fill(g, axis, 0, ", under the product before its own") for g in others]
-    readers = [n for n, c in enumerate(steps) if _reads(c.node, first)]
-    if not first:
-        return [*now, *steps]
-    if not others and shallowest(first) > 1:
-        return [_await(first[-1], axis, "tells that it is there, and that the tile before has been read"), *ahead, *steps]
-    if shallowest(groups) > 1:
-        at = _first_run_end(steps, first)
-        return [*now, *steps[:at], *ahead, *steps[at:]]
-    at = readers[-1] + 1  # one slot: its next tile comes when this one has been read by all
-    then = [g for g in others if not any(_reads(c.node, [g]) for c in steps[:at])]
-    meet = [_await(then[0], axis, f"tells that it is there, and that `{first[0].homes[0]}` has been read")] if then else []
-    start = [_await(first[-1], axis, "tells that it is there, and that the slots filled next have been read")] if now else []
-    return [*start, *now, *steps[:at], *meet, *ahead, *steps[at:]]
-
-
-def _first_run_end(steps: list[Carried], first: list[Group]) -> int:
-    """Behind the last of the first products that reads what is filled ahead."""
-    end = 0
-    for n, c in enumerate(steps):
-        if _reads(c.node, first):
-            end = n + 1
-        elif end and not isinstance(c.node, ast.IssueStep):
-            break
-    return end
-
-
-def _reads(node: ast.Node | None, groups: Iterable[Group]) -> bool:
-    homes = {h for g in groups for h in g.homes}
-    return isinstance(node, ast.IssueStep) and bool({name_of(node.left), name_of(node.right)} & homes)
-
-
-def _fill(g: Group, axis: str, ahead: int, why: str) -> Carried:
-    return Carried(node=g.step(axis, ahead), was=g.fills, why=SHARED_OUT + why)
-
-
-def _await(g: Group, axis: str, why: str) -> Carried:
-    return Carried(node=ast.AwaitStep(target=tile(g.homes[0], axis)), why=why)
-
-
-# The steps of the role itself.
 
 
 def _sections(role: ast.RoleBody) -> tuple[list[ast.Step], list[ast.Step], list[ast.Step]]:
@@ -217,20 +86,28 @@ def _sections(role: ast.RoleBody) -> tuple[list[ast.Step], list[ast.Step], list[
     return steps[: loops[0]], list(loop.body), steps[loops[0] + 1 :]
 
 
-def _outside(s: ast.Step) -> Carried:
-    """A step outside the loop."""
-    if isinstance(s, ast.AwaitStep):
-        return Carried(node=None, was=(s,), why="derived: the first step that reads it waits for it")
-    if isinstance(s, ast.TurnStep):
-        return Carried(node=None, was=(s,), why=f"{AT_ONCE}: there is nothing to take turns at")
-    return Carried(node=s, was=(s,))
+def _once(g: Group) -> Carried:
+    """A fill before the loop."""
+    return Carried(node=ast.FillStep(targets=tuple(ast.Name(id=h) for h in g.homes)), was=g.fills, why=SHARED_OUT)
+
+
+def _outside(steps: Iterable[ast.Step]) -> Iterator[Carried]:
+    """Steps outside the loop, but for fills."""
+    for s in steps:
+        if isinstance(s, ast.AwaitStep):
+            yield Carried(node=None, was=(s,), why="derived: the first step that reads it waits for it")
+        elif isinstance(s, ast.TurnStep):
+            yield Carried(node=None, was=(s,), why=f"{AT_ONCE}: there is nothing to take turns at")
+        elif not isinstance(s, ast.FillStep):
+            yield Carried(node=s, was=(s,))
 
 
 def _in_order(loop: list[ast.Step], axis: str) -> tuple[list[Carried], list[Carried]]:
     """The steps in the order in which they reach one tile; and what is dropped."""
     timed: list[tuple[int, Carried]] = []
     dropped: list[Carried] = []
-    last = max((d for s in leaves(loop) if isinstance(s, ast.ComputeStep) and (d := offset(s, axis)) is not None), default=0) - 1
+    computed = [offset(s, axis) or 0 for s in leaves(loop) if isinstance(s, ast.ComputeStep)]
+    last = max(computed, default=0) - 1  # of the iteration before
     for s in _opened(loop):
         if isinstance(s, ast.FillStep):
             continue

@@ -102,13 +102,10 @@ def _between(schedule: ast.Schedule | Explicit, to: str) -> str:
     target = resolve(to) or to
     known = tuple(t.name for t in TARGETS.values() if t.family == AMPERE)
     explicit = isinstance(schedule, Explicit)
-    if explicit or target not in known or TARGETS[schedule.target].family != HOPPER:
-        raise WgError(
-            NoRetarget(
-                span=schedule.span, schedule=schedule.name, source=schedule.target, target=target, known=known, explicit=explicit
-            )
-        )
-    return target
+    if not explicit and target in known and TARGETS[schedule.target].family == HOPPER:
+        return target
+    span, source = schedule.span, schedule.target
+    raise WgError(NoRetarget(span=span, schedule=schedule.name, source=source, target=target, known=known, explicit=explicit))
 
 
 def _fits(found: Found, journal: Journal, target: str) -> Iterator[tuple[ast.KernelDecl | None, Fit]]:
