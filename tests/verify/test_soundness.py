@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+import wgdsl
+from tests.shipped import ROOT
 from tests.sim.programs import P, edit, gemm, positive
 from wgdsl.diagnostics.protocol import ProtocolFault
 from wgdsl.diagnostics.verify import IllFormedStep
@@ -136,3 +138,22 @@ def test_the_simulator_shows_it(wrong):
 def test_without_what_is_wrong_they_are_right():
     kernel = gemm().kernels[0]
     assert not structural_problems(kernel) and explore(kernel).fault is None
+
+
+@pytest.mark.parametrize("k", [64, 640, 4096, 50000])
+def test_a_loop_as_long_as_a_fixed_dim_is_gone_through(k):
+    """However far that lies beyond the cap of loops whose length may grow."""
+    program = wgdsl.compile(ROOT / "examples/gemm/gemm.wg", schedule="pipelined", dims={"K": k}, build=False).roles
+    explored = explore(program.kernels[0])
+    assert explored.fault is None and explored.letters == 1
+    wrong = items(program, lambda s: (replace(s, body=unfenced_steps(s.body)),))
+    assert explore(wrong.kernels[0]).fault is not None
+
+
+def unfenced_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    out: list[Step] = []
+    for s in (s for s in steps if not isinstance(s, m.FenceWgmma)):
+        if isinstance(s, m.If):
+            s = replace(s, then=unfenced_steps(s.then), other=unfenced_steps(s.other))
+        out.append(replace(s, body=unfenced_steps(s.body)) if isinstance(s, m.Loop) else s)
+    return tuple(out)

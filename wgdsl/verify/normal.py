@@ -103,7 +103,7 @@ class Normal:
         phases = [x.phase[b] * self.stages[self.ring_of[b]] + self.stage_of[b] - bases[self.ring_of[b]] for b in barriers]
         skeleton = (
             tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
-            tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
+            tuple([x.unseen[b] for b in barriers]), tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
             tuple([-1 if dead[a] else x.cleared[a] for a in atoms]), tuple(x.arrived), tuple(x.waiting), tuple(x.barred),
             *self._flying(x, steps),
         )  # fmt: skip

@@ -87,7 +87,7 @@ class Progress:
         first, every = self.rhythm
         keys = [(u, letter, n, 0) for u, t in enumerate(self.tracers) if t.items is not None for n in range(first + every)]
         traces = [self.trace(*key) for key in keys]
-        alike = tuple([(t.numbers, t.rounds if t.longest(cap) else ()) for t in traces])
+        alike = tuple([(t.numbers, (t.rounds, t.stretches) if t.longest(cap) else ()) for t in traces])
         if alike in self.alike:
             self.letters.pop()
             self.rows.pop(letter, None)

@@ -84,23 +84,27 @@ class Parts:
             if distance.max(initial=0) > self.near:
                 self.places.append(t)
         self.bounds = np.sort(np.stack([np.zeros(count, dtype=np.int64), *self.places, self.end]), axis=0)
+        # A stretch that is equally long in all items is gone through as it is: nothing has to be said of a longer one.
+        self.fixed = [count > 0 and int(np.ptp(stop - start)) == 0 for start, stop in self._pairs(self.bounds)]
 
     def lengths(self) -> Iterator[np.ndarray]:
         """Of each item, those of its stretches, one behind the other."""
         return (stop - start for start, stop in self._pairs(self.bounds))
 
     def longest(self) -> np.ndarray:
-        """Of each item, the rounds of its longest stretch."""
-        out = self.rounds.inner
+        """Of each item, the rounds of its longest stretch, but for those that always are so long."""
+        inner = self.rounds.inner
+        out = np.zeros_like(inner) if len(inner) and np.ptp(inner) == 0 else inner
         for begun, ended, step in self.rounds.loops:
-            for start, stop in self._pairs(self.bounds):
+            for start, stop in self._growing():
                 out = np.maximum(out, -(-(np.minimum(ended, stop) - np.maximum(begun, start)) // step))
         return out
 
     def stretches(self, chosen: np.ndarray) -> Iterator[tuple[Stretch, ...]]:
         """Of each of the chosen items."""
         bounds, turns = self.bounds[:, chosen], [t[chosen] for t in self.turns]
-        ends = [(start, stop, start.copy(), stop.copy()) for start, stop in self._pairs(bounds)]
+        pairs = [pair for pair, fixed in zip(self._pairs(bounds), self.fixed, strict=True) if not fixed]
+        ends = [(start, stop, start.copy(), stop.copy()) for start, stop in pairs]
         for t in turns:
             above, below = (
                 np.where(bounds <= t, t - bounds, LARGE).min(axis=0),
@@ -118,6 +122,9 @@ class Parts:
         columns = [np.stack(e, axis=1).tolist() for e in ends]
         for k in range(len(chosen)):
             yield tuple([Stretch(*c[k]) for c in columns if c[k][0] < c[k][1]])
+
+    def _growing(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return (pair for pair, fixed in zip(self._pairs(self.bounds), self.fixed, strict=True) if not fixed)
 
     @staticmethod
     def _pairs(bounds: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
