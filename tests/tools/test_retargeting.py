@@ -14,6 +14,8 @@ from tests.sim.test_shipped import close, inputs
 from tests.snapshots import TextFile
 from wgdsl import cli
 from wgdsl.diagnostics.model import WgError
+from wgdsl.driver import Settings, prepare
+from wgdsl.forms import explained
 from wgdsl.foundation.source import Source
 from wgdsl.reference.evaluate import evaluate
 from wgdsl.roles.checked import Checked
@@ -23,6 +25,7 @@ from wgdsl.sources import find
 from wgdsl.syntax import ast
 from wgdsl.syntax.formatter import fmt
 from wgdsl.tools.retargeting import Retargeted, report, retarget
+from wgdsl.tools.running import run
 
 SIZES = ((200, 137), (65, 300), (1, 3), (130, 0))
 HOPPER = [k for k in KERNELS if k.target == "sm_90a"]
@@ -122,6 +125,34 @@ def test_smaller_memories(to: str):
     made = retargeted(attention("three", False, 128), to)
     ((_, fit),) = made.fits
     assert fit.kernel.target == to and fit.ctas * (fit.kernel.shared_bytes + 1024) <= 100 * 1024
+
+
+VARIANTS = {
+    "apart": (GEMM, "schedule mine extends pipelined { load { for k { fill As[k]  fill Bs[k] } } }", []),
+    "one slot": (GEMM, "schedule mine extends pipelined { smem As = A[i, k] by tma  smem Bs = B[n, k] by tma\n"
+                 "math { for k { issue Acc += wgmma(As[k], Bs[k])  await Acc[k] }  finish C via Cs } }", []),
+    "one slot of two": (ATTENTION, "schedule mine extends simple { smem Vs = V[j] by tma }", ["D=64", "E=64"]),
+    "two sets": (ATTENTION, "schedule mine extends fa3 { tile j 64\n regs P ring 2 }", ["D=64", "E=64"]),
+    "no staging": (ATTENTION, "schedule mine extends simple { smem Os = O[i] by tma }", ["D=64", "E=128"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_structures(variant: str, tmp_path):
+    program, lines, fixed = VARIANTS[variant]
+    (tmp_path / "mine.wg").write_text(f"wg 1\n{lines}\n")
+    kernel = retarget([program, str(tmp_path / "mine.wg")], "sm_80", fixed).prepared()
+    every = {"B": 1, "G": 1, "R": 2, "M": 150, "N": 136, "K": 136}
+    dims = {n: every[n] for n in every if n in kernel.graph.dims}
+    assert run(kernel, dims, device="sim", order=3, check=True).right
+
+
+def test_an_explicit_form_is_refused(tmp_path):
+    _, journal = prepare(GEMM, schedule="pipelined", settings=Settings(types={"T": "bf16"}))
+    (tmp_path / "explicit.wg").write_text(explained(journal.forms))
+    with pytest.raises(WgError) as caught:
+        retarget([str(tmp_path / "explicit.wg"), "pipelined"], "sm_80", [])
+    assert caught.value.problems[0].title() == "`pipelined` is an explicit form, whose steps are those of sm_90a"
 
 
 SIZED = """schedule sized extends pipelined {
