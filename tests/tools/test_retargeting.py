@@ -50,7 +50,9 @@ def test_text_and_report(k: Shipped, snapshot):
     assert report(made) + "\n" + made.text == snapshot(extension_class=TextFile, name=k.name)
 
 
-@pytest.mark.parametrize("k", HOPPER, ids=[k.name for k in HOPPER])
+@pytest.mark.parametrize(
+    "k", [k if k in FIRST else pytest.param(k, marks=pytest.mark.slow) for k in HOPPER], ids=[k.name for k in HOPPER]
+)
 def test_it_computes_what_the_program_says(k: Shipped):
     forms = retargeted(k).prepared().forms
     for m, n in SIZES:
