@@ -268,7 +268,7 @@ def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Itera
 
 def _values(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
-        rows = sorted({v.rows for v in k.values if v.role == role.name})
+        rows = sorted({v.rows for v in k.values if v.role == role.name and v.kind != "flag"})  # one for each warp
         if len(rows) > 1:
             yield None, f"the tiles of `{role.name}` have {' and '.join(map(str, rows))} rows: those of a role are equally high"
         values = {v.name: v for v in k.values if v.role == role.name}
