@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ..foundation.source import NOWHERE, Place
 from ..roles.model import Buffer, Kernel, Ring
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 from .model import Variant
 from .paths import held
 

@@ -1,5 +1,5 @@
-"""What products mean. Those of a warpgroup are asynchronous: each warp has its own, in groups of its own, which complete in order.
-Those of single warps are done at once."""
+"""What products mean. Those of a warpgroup are asynchronous: each warp has its own, in groups of its own, which complete in
+order. Those of single warps are done at once."""
 
 from __future__ import annotations
 

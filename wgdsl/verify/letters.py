@@ -155,8 +155,8 @@ class _Space:
         return bound | {name: 0 for name in self.axes if name not in self.indices}
 
     def _table(self, cap: int) -> np.ndarray:
-        """The sizes of the dims, a row each: all combinations, or if these are too many those of one dim's sizes with whole tiles
-        of the others, dim by dim."""
+        """The sizes of the dims, a row each: all combinations, or if these are too many those of one dim's sizes with whole
+        tiles of the others, dim by dim."""
         fine, coarse = ([np.array(self.sizes.of(x, cap, self._splits(), c)) for x in self.dims] for c in (False, True))
         if prod(map(len, fine)) <= ALL:
             return _product(fine)

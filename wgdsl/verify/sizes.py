@@ -38,8 +38,8 @@ class Sizes:
             self.groups |= dict.fromkeys(joined, joined)
 
     def of(self, dim: str, cap: int, splits: int, coarse: bool = False) -> list[int]:
-        """The sizes of a dim at which there are up to so many tiles, each shared out over so many items. coarse: whole tiles and
-        one more element, wherever else something may change."""
+        """The sizes of a dim at which there are up to so many tiles, each shared out over so many items. coarse: whole tiles,
+        and one more element, wherever else something may change."""
         group = self.groups[dim]
         own = [p for p in self.sums if self.counted(p) & group]
         divisors = {c for p in self.sums for c in _divided(p, lambda a: bool(self.counted(a) & group)) if c > 1}
