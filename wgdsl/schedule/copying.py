@@ -226,12 +226,17 @@ class CopySync(MathSync):
 
     def nothing_streamed(self) -> None:
         """What was filled for nothing arrives before its memory is used for something else."""
-        if self.once_filled():
-            self.emit(WaitCopies(pending=0), replace(self.together, note="what was filled once an item has arrived"))
+        filled = self.once_filled()
+        if filled:
+            self.emit(WaitCopies(pending=0))
+        if any(p.home.over in filled for p in self.placement.placed.values()):
+            self.emit(replace(self.together, note="what was filled once an item has arrived"))
 
-    def once_filled(self) -> bool:
+    def once_filled(self) -> set[str]:
+        """The homes that are filled outside the loop."""
         fills = [s for s in steps_of(self.role.steps) if isinstance(s, ast.FillStep)]
-        return any(self.plan.axis not in self.plan.homes[name_of(s.targets[0])].indices for s in fills)
+        homes = {name_of(t) for s in fills for t in s.targets}
+        return {h for h in homes if self.plan.axis not in self.plan.homes[h].indices}
 
     def loop_ended(self) -> None:
         if self.state.copies:
