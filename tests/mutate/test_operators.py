@@ -76,7 +76,7 @@ BY_HAND = {
     "wait-again": ["math 21 1: wait_group 1: twice", "math 22 1: wait_group 0 ready Acc: twice"],
     "extra-fence-async": ["math 25 2: sync bar wg + 8 threads 128: a fence before it"],
     "extra-fence-wgmma": ["math 20 1: commit: a fence before it"],
-    **dict.fromkeys(BY_WARPS, []),
+    **{name: [] for name in BY_WARPS},
 }
 SWAPS = [
     "wait behind expect: a wait before what it waits for",
