@@ -1,4 +1,4 @@
-"""Attention forward beside FlashAttention-3 and cuDNN: same inputs, same process, turn and turn about.
+"""Attention forward beside FlashAttention-3, FlashAttention-2 and cuDNN: same inputs, same process, turn and turn about.
 
 Sizes: batch * length = 16384 and heads * head dim = 2048. TFLOP/s count 4 * b * h * s * s * d operations, half of them under
 a causal mask. Ratios above 1 mean faster than the peer.
@@ -93,17 +93,22 @@ def fa3(case: Case, q, k, v, site: Path) -> Callable[[], object]:
     return lambda: forward(q, k, v, softmax_scale=case.d**-0.5, is_causal=case.causal, num_splits=1)[0]
 
 
-def cudnn(case: Case, q, k, v) -> Callable[[], object]:
+def torchs(case: Case, q, k, v, backend: str) -> Callable[[], object]:
+    """torch's scaled dot product attention by one of its backends."""
     import torch
 
     attend, kernels = torch.nn.functional.scaled_dot_product_attention, torch.nn.attention
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    chosen = getattr(kernels.SDPBackend, backend)
 
     def call():
-        with torch.no_grad(), kernels.sdpa_kernel(kernels.SDPBackend.CUDNN_ATTENTION):
+        with torch.no_grad(), kernels.sdpa_kernel(chosen):
             return attend(q, k, v, is_causal=case.causal).transpose(1, 2)
 
     return call
+
+
+BACKENDS = {"cuDNN": "CUDNN_ATTENTION", "FA2": "FLASH_ATTENTION"}
 
 
 def own(case: Case, q, k, v, schedule: str, target: str) -> Callable[[], object]:
@@ -130,7 +135,7 @@ def own(case: Case, q, k, v, schedule: str, target: str) -> Callable[[], object]
 
 def contestants(given: argparse.Namespace) -> tuple[dict[str, Callable], list[str]]:
     """Name -> builder of (case, q, k, v); and which of them are peers."""
-    peers: dict[str, Callable] = {"cuDNN": cudnn}
+    peers: dict[str, Callable] = {name: partial(torchs, backend=BACKENDS[name]) for name in given.peers}
     if given.fa3_site:
         peers = {"FA3": partial(fa3, site=given.fa3_site), **peers}
     ours = {f"wgdsl {s}": partial(own, schedule=s, target=given.target) for s in given.schedule or ["fa3"]}
@@ -164,6 +169,7 @@ def main() -> None:
     numbers = lambda text: [int(x) for x in text.split(",")]  # noqa: E731
     words = lambda text: text.split(",")  # noqa: E731
     parser.add_argument("--fa3-site", type=Path, metavar="DIR")
+    parser.add_argument("--peers", type=words, default=["cuDNN"], metavar="cuDNN,FA2", help="backends of torch")
     parser.add_argument("--head-dims", type=numbers, default=[128, 64], metavar="D,...")
     parser.add_argument("--lengths", type=numbers, default=[1024, 4096, 16384], metavar="S,...")
     parser.add_argument("--masks", type=words, default=["full", "causal"], metavar="full,causal")

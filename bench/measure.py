@@ -294,7 +294,7 @@ def proven(call: Callable[[], object], parts: list[tuple[object, object, float]]
 def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Parse what every benchmark takes beside its own options."""
     parser.add_argument("--schedule", action="append", help="a shipped schedule or a file; repeat it to compare several")
-    parser.add_argument("--target", default="sm_90a")
+    parser.add_argument("--target", default="auto", help="of the schedules (default: the GPU's own, or an earlier one)")
     parser.add_argument("--json", type=Path, default=Path("out") / f"{Path(sys.argv[0]).stem}.json", help="the results")
     parser.add_argument("--rounds", type=int, default=4, help="turns of every contestant (default 4)")
     parser.add_argument("--ms", type=float, default=40, help="milliseconds of calls for each turn (default 40)")

@@ -136,6 +136,7 @@ BROKEN: dict[str, Broken] = {
     "WG0719": Broken(schedule="fa3", change=lambda s: (s, s) if isinstance(s, m.BarArrive) and s.id.symbols() else s),
     "WG0720": Broken(schedule="fa3", change=drop(lambda s: isinstance(s, m.BarArrive) and not s.id.symbols())),
     "WG0721": Broken(change=change(m.Wgmma, 0, zero=FALSE)),
+    "WG0724": Broken(change=lambda s: replace(s, stop=99999999 * s.stop) if chosen(m.Loop, 0)(s) else s),
     "WG0801": Broken(change=without(m.Arrive, 0)),
     "WG0802": Broken(change=without(m.Wait, 1)),
     "WG0803": Broken(change=change(m.WaitGroup, 0, pending=2)),

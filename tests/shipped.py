@@ -118,13 +118,13 @@ KERNELS = (
     *KERNELS,
     *(
         warps(attention(name, causal, d))
-        for name, d in (("fa2", 64), ("fa2_48", 128), ("fa2_wide", 256))
+        for name, d in (("fa2", 64), ("fa2_narrow", 128), ("fa2_wide", 256))
         for name, causal in ((name, False), (f"{name}_longest", True))
     ),
     warps(attention("fa2", True, 64, dtype="f16", lse=False)),
-    warps(attention("fa2_48", False, 128, e=64, dtype="f16")),
+    warps(attention("fa2_narrow", False, 128, e=64, dtype="f16")),
     *(warps(gemm(layout, schedule="warps")) for layout in ("nk", "kn")),
-    warps(gemm("nk", True, "f16", "warps", act="gelu", residual=True)),
+    warps(gemm("nk", True, "f16", "warps", act="relu")),
     warps(gemm("nk", schedule="split_warps")),
     warps(row_softmax(64, schedule="two_pass_warps")),
     warps(batched("batched_warps", bias=True, act="silu")),

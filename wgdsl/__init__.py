@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["CompilerWarning", "EnvironmentFault", "InternalError", "Kernel", "WgError", "compile"]
+__all__ = ["CompilerWarning", "EnvironmentFault", "InternalError", "Kernel", "Support", "WgError", "compile", "supports"]
 
 if TYPE_CHECKING:
     from .diagnostics.emit import CompilerWarning
     from .diagnostics.model import EnvironmentFault, InternalError, WgError
     from .driver import compile
     from .runtime.kernel import Kernel
+    from .support import Support, supports
 
 _HOMES = {
     "CompilerWarning": "diagnostics.emit",
@@ -23,7 +24,9 @@ _HOMES = {
     "InternalError": "diagnostics.model",
     "WgError": "diagnostics.model",
     "Kernel": "runtime.kernel",
+    "Support": "support",
     "compile": "driver",
+    "supports": "support",
 }
 
 

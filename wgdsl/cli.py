@@ -26,7 +26,7 @@ Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=Fa
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type")]
 Program = Annotated[str | None, typer.Option("--program", metavar="NAME", help="which, if the file holds several")]
 Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the first there is")]
-Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="sm_90a, or auto")]
+Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="`wgdsl targets` lists them; auto: this GPU's")]
 Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write there instead")]
 Passes = Annotated[list[str] | None, typer.Option("--print-after", metavar="PASS", help="print the form that this pass made")]
 
@@ -179,6 +179,25 @@ def run(
     for line in lines:
         typer.echo(line)
     if not right:
+        raise typer.Exit(USER)
+
+
+@app.command()
+def supports(
+    file: File,
+    set_: Set = None,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+    build: Annotated[bool, typer.Option("--build", help="also let NVRTC make the binary")] = False,
+    form: Annotated[str, typer.Option("--format", metavar="text|json", help="of the answer")] = "text",
+) -> None:
+    """Say whether a program can be compiled under a schedule for a target: exit code 0; or 1, and why not."""
+    from .tools.asking import answer
+
+    text, yes = answer(file, set_ or [], program, schedule, target, build=build, form=form)
+    typer.echo(text, nl=False)
+    if not yes:
         raise typer.Exit(USER)
 
 

@@ -25,7 +25,7 @@ from .runtime.kernel import Forms, Kernel
 from .sources import Found, find, is_text
 from .syntax import ast
 from .syntax.lines import Explicit
-from .targets.choice import TARGETS, resolve
+from .targets.choice import TARGETS, Wanted, resolve
 
 TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
 UNFIXED = (AxisNotCovered, ExtentNotFixed)
@@ -76,6 +76,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         backends=_backends(graph, checked),
         seconds=journal.seconds,
         choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
+        told=found.told,
     )
 
 
@@ -150,11 +151,22 @@ def tuning(
 
     journal = Journal()
     with guarded(journal):
-        found = find(given, program=program, schedule=schedule, target=resolve(target))
+        found = find(given, program=program, schedule=schedule, wanted=wanted(target))
         journal.sources, journal.settings = list(found.sources), settings(found)
         options, own = share_out(found.program, found.schedule, journal.settings.options)
         graph = analyse(found.program, options=options, types=journal.settings.types, dims=journal.settings.dims)
         return found, resolve_schedule(found.schedule, found.program, graph, own)[1]
+
+
+def wanted(target: str | None) -> Wanted:
+    """What a caller's `target` asks for: `auto` is the GPU of this machine, None whatever the schedule is written for. Raises
+    WgError (WG0653) for what is no target."""
+    from .runtime import cuda
+
+    if target is None:
+        return Wanted()
+    named = resolve(target)
+    return Wanted(named=named, gpu=cuda.gpu() if named is None else None)
 
 
 def _backends(graph: Any, checked: Any) -> dict[str, Any]:
@@ -213,11 +225,11 @@ def prepare(
     edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
 ) -> tuple[Kernel, Journal]:
     """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found; `edit`
-    changes the schedule before it is lowered."""
+    changes the schedule before it is lowered. Without a target the text is the same on every machine."""
     journal = Journal()
     with guarded(journal):
         start = time.perf_counter()
-        found = find(given, program=program, schedule=schedule, target=resolve(target))
+        found = find(given, program=program, schedule=schedule, wanted=wanted(target))
         found = replace(found, schedule=edit(found.schedule)) if edit is not None else found
         journal.sources = list(found.sources)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
@@ -328,9 +340,9 @@ def compile(
     """Compile a program under a schedule.
 
     given: the path of a `.wg` file, or its text.  schedule: the name of one of that file's, of its folder's or of the shipped
-    schedules for this program; or the path of a `.wg` file; or a text; by default the first there is.  target: `sm_90a`, or
-    `auto`, the GPU of this machine, or else what the schedule is written for.  dims, types, options: what is fixed at compile
-    time; other dims are read from the arguments of each call.  program: which, if the file holds several.
+    schedules for this program; or the path of a `.wg` file; or a text; by default the first there is.  target: `sm_90a` and the
+    like; or `auto`, the GPU of this machine, or without one what the schedule is written for.  dims, types, options: what is
+    fixed at compile time; other dims are read from the arguments of each call.  program: which, if the file holds several.
     build: False puts NVRTC off until the binary is needed, which the simulator never does.
 
     Raises WgError for mistakes in the texts or in these arguments, EnvironmentFault without NVRTC.
@@ -342,7 +354,7 @@ def compile(
         return replace(kernel.forms, backends={}), journal  # these two can be pickled
 
     with guarded(Journal()):
-        asked = _request(given, schedule, (program, resolve(target), settings))
+        asked = _request(given, schedule, (program, wanted(target), settings))
     forms, journal = lowered.remembered(asked, made, lambda kept: (s.text for s in kept[1].sources))
     kernel = Kernel(replace(forms, backends=_backends(forms.graph, journal.forms["verify"])))
     if build:

@@ -17,11 +17,13 @@ from .diagnostics.model import Problem
 from .diagnostics.schedule import CantShare, TileShape
 from .diagnostics.verify import RegisterNeed, RegisterPool, SharedMemory
 from .syntax import ast
-from .targets.registers import GRANULE, HIGHEST, LOWEST, WARPGROUP, launch_registers
+from .targets.choice import TARGETS
+from .targets.engines import ENGINES
+from .targets.registers import GRANULE, HIGHEST, LOWEST, WARPGROUP, WARPS, launch_registers
+from .targets.target import Target
 
 Trial = Callable[[ast.Schedule], bool]
 TILE_STEP = 8  # elements: no engine's granule is finer
-ROWS = 64  # of a tile for each warpgroup that it is split over
 TRIALS = 200  # of pairs of changes; one takes about ten milliseconds
 
 
@@ -57,7 +59,8 @@ def _first(knob: Knob, trial: Trial) -> Change | None:
 def _knobs(s: ast.Schedule, p: Problem) -> list[Knob]:
     """What might help against one problem."""
     if isinstance(p, SharedMemory):
-        return [*_rings(s), *_shared(s), *_tiles(s)]
+        units = [_units(s)] if _target(s).unit == "warp" else []  # nobody's registers depend on how many warps there are
+        return [*_rings(s), *_shared(s), *_tiles(s), *units]
     if isinstance(p, RegisterNeed):
         return [_registers(s, p.role, up=True), *_tiles(s)]
     if isinstance(p, RegisterPool):
@@ -71,7 +74,7 @@ def _knobs(s: ast.Schedule, p: Problem) -> list[Knob]:
 
 def _pairs(s: ast.Schedule, problems: list[Problem], trial: Trial) -> Iterator[Change]:
     """One change for each first knob: its nearest value with which some tile of the streamed axis fits."""
-    firsts = [_warpgroups(s), *(k for p in problems for k in _knobs(s, p))]
+    firsts = [_units(s), *(k for p in problems for k in _knobs(s, p))]
     left = iter(range(TRIALS))
     axis = next(d.axis for d in _of(s, ast.StreamDecl))
     for knob in firsts:
@@ -88,6 +91,10 @@ def _pairs(s: ast.Schedule, problems: list[Problem], trial: Trial) -> Iterator[C
 
 def _of(s: ast.Schedule, kind: type) -> list:
     return [i for i in s.items if isinstance(i, kind)]
+
+
+def _target(s: ast.Schedule) -> Target:
+    return TARGETS[s.target]
 
 
 def _with(s: ast.Schedule, *edits: tuple[ast.ScheduleItem, ast.ScheduleItem]) -> ast.Schedule:
@@ -110,15 +117,22 @@ def _tiles(s: ast.Schedule) -> list[Knob]:
 
 
 def _tile(s: ast.Schedule, index: str, *, up: bool) -> Knob:
+    step = _step(s, index)
     for d in _of(s, ast.TileDecl):
         size = next((_number(e) for i, e in d.entries if i == index), None)
         if size is None:
             continue
-        low = size // TILE_STEP * TILE_STEP
-        values = range(low + TILE_STEP, 2 * size + TILE_STEP, TILE_STEP) if up else range(low, 0, -TILE_STEP)
+        low = size // step * step
+        values = range(low + step, 2 * size + step, step) if up else range(low, 0, -step)
         for n in values:
             if n != size:
                 yield Change(f"`tile {index} {n}`", _with(s, (d, _retiled(d, index, n))))
+
+
+def _step(s: ast.Schedule, index: str) -> int:
+    """Tiles in between can't be lowered: the rows that a role splits come in blocks of the engine's."""
+    is_split = any(r.split == index for r in _of(s, ast.RoleDecl))
+    return ENGINES[_target(s).products[0]].rows if is_split else TILE_STEP
 
 
 def _retiled(d: ast.TileDecl, index: str, size: int) -> ast.TileDecl:
@@ -160,26 +174,41 @@ def _apart(s: ast.Schedule, name: str) -> Knob:
 
 
 def _registers(s: ast.Schedule, role: str, *, up: bool) -> Knob:
+    most = _target(s).thread_registers
     for d in _of(s, ast.RoleDecl):
         count = _number(d.registers)
         if d.name == role and count is not None:
-            for n in range(count + GRANULE, HIGHEST + 1, GRANULE) if up else range(count - GRANULE, LOWEST - 1, -GRANULE):
-                yield Change(f"`registers {n}` for `{role}`", _with(s, (d, replace(d, registers=_as(d.registers, n)))))
+            for n in range(count + GRANULE, most + 1, GRANULE) if up else range(count - count % GRANULE, LOWEST - 1, -GRANULE):
+                if n != count:
+                    yield Change(f"`registers {n}` for `{role}`", _with(s, (d, replace(d, registers=_as(d.registers, n)))))
 
 
-def _warpgroups(s: ast.Schedule) -> Knob:
-    """Fewer warpgroups in a role that splits an index: its tile keeps 64 rows for each, and they share what the pool gives."""
-    roles, tiles = _of(s, ast.RoleDecl), _of(s, ast.TileDecl)
+def _units(s: ast.Schedule) -> Knob:
+    """Fewer warpgroups, or warps in fours, in a role that splits an index: each keeps its rows of the tile. Warpgroups share
+    what the pool gives; warps have what their launch grants."""
+    target, roles, tiles = _target(s), _of(s, ast.RoleDecl), _of(s, ast.TileDecl)
+    each = 1 if target.unit == "warpgroup" else WARPS
     for d in roles:
         count, tile = _number(d.count), next((t for t in tiles if d.split in dict(t.entries)), None)
         if d.split is None or count is None or tile is None:
             continue
+        share = _rows(target, _number(dict(tile.entries)[d.split]) or 0, count // each)
         others = [(_number(r.count) or 1, _number(r.registers) or LOWEST) for r in roles if r is not d]
-        for n in range(count - 1, 0, -1):
-            share = _share(n, others)
-            role = replace(d, count=_as(d.count, n), registers=_as(d.registers, share))
-            text = f"`{d.name} : {n} warpgroup{'s' * (n > 1)}, registers {share}`, `tile {d.split} {ROWS * n}`"
-            yield Change(text, _with(s, (d, role), (tile, _retiled(tile, d.split, ROWS * n))))
+        for n in range((count - 1) // each, 0, -1):
+            role = replace(d, count=_as(d.count, n * each))
+            text = f"{d.name} : {n * each} {target.unit}{'s' * (n * each > 1)}"
+            if each == 1:
+                registers = _share(n, others)
+                role, text = replace(role, registers=_as(d.registers, registers)), f"{text}, registers {registers}"
+            retiled = _retiled(tile, d.split, share * n)
+            yield Change(f"`{text}`, `tile {d.split} {share * n}`", _with(s, (d, role), (tile, retiled)))
+
+
+def _rows(target: Target, tile: int, groups: int) -> int:
+    """The rows of a tile that each warpgroup, or group of four warps, has: whole blocks of the engine's."""
+    engine = ENGINES[target.products[0]]
+    blocks = tile // (engine.rows * max(groups, 1))
+    return engine.rows * max(1, min(blocks, engine.blocks))
 
 
 def _share(count: int, others: list[tuple[int, int]]) -> int:

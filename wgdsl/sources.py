@@ -2,27 +2,31 @@
 
 In: a path or a text, the name of a program, and a schedule (a name, a path or a text).  Out: `Found`.
 A schedule's name is looked up in the program's own file and what it imports, then in the `.wg` files beside it, then among
-the shipped ones: the first of these places that has one decides. The schedule that another extends is looked up in the same
-way, from the file of the line that says so.
+the shipped ones: the first of these places that has one for the target decides, and of several there the nearest to it. The
+schedule that another extends is looked up in the same way, from the file of the line that says so.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .diagnostics.hints import nearest
 from .diagnostics.model import WgError
 from .diagnostics.resolve import AmbiguousBase, BadRenaming, BaseCycle, UnknownBase
-from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule
+from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule, UnknownTarget
 from .foundation.resources import schedule_files
 from .foundation.source import Source, Span
 from .reading import TEXT_PATH, Unit, display_path, is_text, read_unit
 from .resolve.extend import extend
 from .resolve.names import program_words
 from .syntax import ast
+from .syntax.lines import Explicit
+from .targets.choice import TARGETS, Wanted, number, serves, specific, unknown_target
+
+ANY = Wanted()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,29 +48,41 @@ class Whole:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """One program with the schedule chosen for it, and every source that was read for them."""
+    """One program with the schedule chosen for it, on the target that it is compiled for, and every source that was read for
+    them. `told`: what a report says of that choice."""
 
     program: ast.Program
     schedule: ast.Schedule
     sources: tuple[Source, ...]
+    told: tuple[str, ...] = ()
 
 
-def find(
-    given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, target: str | None = None
-) -> Found:
+def find(given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, wanted: Wanted = ANY) -> Found:
     """The program and its schedule. Raises WgError for unknown names, unreadable files and syntax errors.
 
-    target: the architecture the schedule must be for; without it any.
+    wanted: what it is to be compiled for.
     """
     unit = read_unit(given)
     chosen = find_program(unit, program)
-    plan = find_schedule(chosen.name, schedule, unit, target)
+    plan = find_schedule(chosen.name, schedule, unit, wanted)
     known = program_words(chosen)
     unknown = [r for r in plan.renames if r.new not in known]
     if unknown:
         base = plan.schedule.name
         raise WgError(BadRenaming(span=r.span, name=r.new, base=base, program=chosen.name, known=known) for r in unknown)
-    return Found(program=chosen, schedule=plan.schedule, sources=tuple(dict.fromkeys((*unit.sources, *plan.sources))))
+    target = _target(plan.schedule, wanted)
+    assert target is not None, "only such schedules are found"
+    return Found(
+        program=chosen,
+        schedule=replace(plan.schedule, target=target),
+        sources=tuple(dict.fromkeys((*unit.sources, *plan.sources))),
+        told=wanted.told(plan.schedule.target, target),
+    )
+
+
+def _target(s: ast.Schedule, wanted: Wanted) -> str | None:
+    """What a schedule is compiled for; None if it can't be. The numbers of an explicit form are those of its target."""
+    return wanted.target_for(s.target, exact=isinstance(s, Explicit))
 
 
 def find_program(unit: Unit, name: str | None) -> ast.Program:
@@ -80,28 +96,66 @@ def find_program(unit: Unit, name: str | None) -> ast.Program:
     raise WgError(UnknownProgram(name=name or "", known=known, path=unit.source.path))
 
 
-def find_schedule(program: str, wanted: str | Path | None, own: Unit, target: str | None = None) -> Whole:
-    """The schedule for a program: named, from a file, from a text, or the first one there is.
+def find_schedule(program: str, name: str | Path | None, own: Unit, wanted: Wanted = ANY) -> Whole:
+    """The schedule for a program: named, from a file, from a text, or the first one there is; for what is wanted.
 
     Raises WgError (WG0651, WG0652, WG0658) if there is none, none for the target, or several of one name in one place; and
     what is wrong with what it extends (WG09xx).
     """
-    if wanted is not None and (is_text(wanted) or str(wanted).endswith(".wg")):
-        places = iter([_for_program(_all_rows(read_unit(wanted)), program, None, strict=True)])
+    if name is not None and (is_text(name) or str(name).endswith(".wg")):
+        places = iter([_for_program(_all_rows(read_unit(name)), program, None, strict=True)])
     else:
-        places = schedules_for(program, own, None if wanted is None else str(wanted))
+        places = schedules_for(program, own, None if name is None else str(name))
     looked: list[list[Whole]] = []  # a place is read only if those before it have nothing: its mistakes concern nobody else
     for place in places:
         looked.append(place)
-        fit = [whole for whole in place if target is None or whole.schedule.target == target]
+        fit = [whole for whole in place if _target(whole.schedule, wanted) is not None]
         if fit:
-            return _only(fit, program)
+            return _only(sorted(fit, key=lambda w: wanted.distance(w.schedule.target)), program)
     others = [whole.schedule for place in looked for whole in place]
     if others:
-        raise WgError(TargetMismatch(span=others[0].span, target=str(target), schedule=others[0].name, needs=others[0].target))
+        raise WgError(_mismatch(others[0], wanted, program, own))
     known = tuple(dict.fromkeys(w.schedule.name for place in schedules_for(program, own) for w in place))
-    unknown = UnknownSchedule(name=TEXT_PATH if is_text(wanted) else str(wanted or ""), program=program, known=known)
+    unknown = UnknownSchedule(name=TEXT_PATH if is_text(name) else str(name or ""), program=program, known=known)
     raise WgError([unknown, *misnamed(own)])
+
+
+def _mismatch(s: ast.Schedule, wanted: Wanted, program: str, own: Unit) -> TargetMismatch | UnknownTarget:
+    """Why a schedule isn't for what is wanted, and which are."""
+    if s.target not in TARGETS:
+        return unknown_target(s.target, span=s.span)
+    gpu = wanted.gpu if wanted.named is None else None
+    target = gpu.target if gpu is not None else str(wanted.named)
+    return TargetMismatch(
+        span=s.span,
+        target=target,
+        schedule=s.name,
+        needs=s.target,
+        gpu=gpu.name if gpu is not None else "",
+        same_family=serves(target, s.target) or serves(s.target, target),
+        explicit=isinstance(s, Explicit),
+        engines={t: (*TARGETS[t].products, *TARGETS[t].copies) for t in (s.target, target) if t in TARGETS},
+        instead=_served(program, wanted, own),
+        retarget=_other_family(s, wanted),
+    )
+
+
+def _other_family(s: ast.Schedule, wanted: Wanted) -> str:
+    """The target of another family whose schedules can be compiled for what is wanted, the earliest and so the most widely
+    served; empty if there is none."""
+    if isinstance(s, Explicit):
+        return ""
+    others = (t for t in TARGETS if not specific(t) and TARGETS[t].family != TARGETS[s.target].family)
+    return min((t for t in others if wanted.target_for(t) is not None), key=number, default="")
+
+
+def _served(program: str, wanted: Wanted, own: Unit) -> tuple[str, ...]:
+    """The schedules for a program that can be compiled for what is wanted; none if some file can't be read."""
+    try:
+        found = [w.schedule for place in schedules_for(program, own) for w in place]
+    except WgError:
+        return ()
+    return tuple(dict.fromkeys(s.name for s in found if _target(s, wanted) is not None))
 
 
 def _only(place: list[Whole], program: str) -> Whole:

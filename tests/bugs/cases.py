@@ -12,6 +12,7 @@ from wgdsl.program.graph import ProgramGraph
 from wgdsl.reference.evaluate import evaluate
 from wgdsl.roles.model import RoleProgram
 from wgdsl.sim import simulate_unchecked
+from wgdsl.targets.choice import Wanted
 
 HERE = Path(__file__).parent
 # M, N, K: no tile, one, as many as the ring has stages, more; rows for one warpgroup only; several items of a CTA.
@@ -25,7 +26,7 @@ def file(name: str) -> Path:
 
 def form(name: str) -> tuple[ProgramGraph, RoleProgram]:
     """The program of an explicit form and its role program, which no check has seen."""
-    found = find(file(name), program=None, schedule=None, target="sm_90a")
+    found = find(file(name), wanted=Wanted(named="sm_90a"))
     graph, _, roles = written(found, Settings(), Journal())
     return graph, roles
 

@@ -47,11 +47,20 @@ PROBLEMS = [
     runtime.MapRefused(
         name="Q", code_name="CUDA_ERROR_INVALID_VALUE", what="extents [64, 100], strides [128] bytes, box [64, 64]"
     ),
-    runtime.WrongGpu(target="sm_90a", device="NVIDIA B200", has="sm_100a"),
+    runtime.WrongGpu(target="sm_90a", device="NVIDIA B200", has="sm_100a", instead="sm_80"),
     runtime.ReadOnlyOutput(name="O"),
     runtime.UnknownProgram(name="atention", known=("attention",), path="a.wg"),
     runtime.UnknownSchedule(name="fa4", program="attention", known=("fa3", "simple")),
-    runtime.TargetMismatch(target="sm_80", schedule="fa3", needs="sm_90a", span=SPAN),
+    runtime.TargetMismatch(
+        target="sm_86",
+        schedule="fa3",
+        needs="sm_90a",
+        gpu="NVIDIA RTX A6000",
+        engines={"sm_90a": ("wgmma", "tma"), "sm_86": ("mma", "cp_async")},
+        instead=("fa2",),
+        retarget="sm_80",
+        span=SPAN,
+    ),
     runtime.UnknownTarget(target="sm_9", known=("sm_90a",)),
     runtime.UnknownSetting(text="causl", known=("causal", "lse", "T", "D")),
     runtime.DimsDontFit(why="dim `K` of `gemm` does not follow from the shapes: give it", dims=("M", "N", "K")),

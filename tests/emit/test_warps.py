@@ -1,4 +1,4 @@
-"""Steps of single warps in the emitted text, worked out for every lane: what ldmatrix fetches, what copies of 16 bytes touch."""
+"""Steps of single warps in the emitted text, worked out for every lane: what ldmatrix fetches, what copies touch."""
 
 from __future__ import annotations
 

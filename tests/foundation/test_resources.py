@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from wgdsl.foundation import resources
+from wgdsl.targets.choice import FAMILIES
 
 CHECKOUT = Path(__file__).parents[2]
 LIST = """
@@ -30,6 +31,12 @@ def programs() -> list[Path]:
 def test_a_checkout_has_the_grammar_schedules_and_programs():
     assert all(path.is_file() and path.is_relative_to(CHECKOUT) for path in shipped())
     assert resources.schedule_files() and programs()
+
+
+def test_schedules_of_every_family_are_found():
+    """The folders are the families of targets, and none is left out."""
+    assert resources.FAMILIES == FAMILIES
+    assert sorted(resources.schedule_files()) == sorted(resources.resource("schedules").rglob("*.wg"))
 
 
 def test_an_unknown_kind_names_those_that_exist():

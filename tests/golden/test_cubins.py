@@ -68,12 +68,14 @@ def by_warps(made: Kernel, sass: str, alone: bool) -> None:
     steps = [s for r in made.roles for s in walk(r.steps)]
     rows = {v.name: v.rows for v in made.values}
     products = [s for s in steps if isinstance(s, Mma)]
+    assert count(sass, r"\bHGMMA|UTMA|SYNCS|USETMAXREG") == 0
+    if not products:
+        return
     planned = sum(rows[s.acc] // 64 * s.n // 8 * s.k // 16 for s in products)
     pieces = sum(s.k // 16 * (s.n // 16 + rows[s.acc] // 64 * isinstance(s.a, SmemOperand)) for s in products)
     turned = sum(s.k // 16 * s.n // 16 for s in products if s.b.major == "MN")
     found = count(sass, r"\bHMMA\.16816")
     assert found == planned if alone else 0 < found <= planned
-    assert count(sass, r"\bHGMMA|UTMA|SYNCS|USETMAXREG") == 0
     if alone:
         assert count(sass, r"\bLDSM") == pieces and count(sass, r"\bLDSM\.16\.MT88") == turned
     assert count(sass, r"\bLDGSTS\.E\.BYPASS\.128") >= sum(isinstance(s, CopyAsync) for s in steps) > 0

@@ -29,6 +29,7 @@ from wgdsl.program.expr import (
 )
 from wgdsl.program.poly import Poly, floordiv, maximum, minimum, mod
 from wgdsl.roles import model as m
+from wgdsl.roles.limits import LARGEST, numbers_in
 from wgdsl.roles.rows import OPS, Maybe, Piece, Row
 from wgdsl.roles.rows import Slot as RowSlot
 
@@ -55,7 +56,7 @@ def polys(symbols: tuple[str, ...], leaves: int = 6) -> st.SearchStrategy[Poly]:
             | st.lists(inner, min_size=1, max_size=3).map(lambda p: maximum(*p))
         )
 
-    return st.recursive(leaf, larger, max_leaves=leaves)
+    return st.recursive(leaf, larger, max_leaves=leaves).filter(lambda p: max(numbers_in(p), default=0) <= LARGEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ class Pieces:
             "value": lambda: st.sampled_from(self.values()),
             "values": lambda: st.lists(st.sampled_from(self.values()), min_size=1, max_size=3).map(tuple),
             "new": lambda: st.sampled_from(("z", "z.n", "loop", "wait")),
-            "int": lambda: st.integers(0, 1 << 20),
+            "int": lambda: st.integers(1, 1 << 20),  # 1: what counts isn't 0
             "number": lambda: st.floats(0, allow_nan=False, allow_infinity=False),
             "stage": lambda: self.placed(k.buffers).map(lambda x: (x[0], x[2])),
             "poly": lambda: self.poly,

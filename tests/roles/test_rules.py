@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.shipped import attention as shipped_attention
 from tests.shipped import gemm as shipped_gemm
 from tests.sim.programs import attention, drop, edit, gemm
 from wgdsl.foundation.dtypes import BF16
@@ -17,6 +18,7 @@ from wgdsl.roles.model import (
     Elect,
     FenceAsync,
     Items,
+    Leave,
     NextItem,
     Pack,
     Registers,
@@ -83,6 +85,13 @@ def test_numbers_of_items():
     program = shipped_gemm("nk", schedule="turns").compile().roles
     assert whys(program) == []
     assert "it asks for the item's number, and the items aren't counted" in whys(edit(program, change(Items, counted=False)))
+
+
+def test_items_that_nobody_leaves():
+    """Those that are taken from a counter or from another role end where there is none."""
+    program = shipped_attention("four_longest", True, 64).compile().roles
+    found = whys(edit(program, drop(lambda s: isinstance(s, Leave))))
+    assert [w.split("`")[0] for w in found] == [f"items from {x} end at a " for x in ("counter", "work")]
 
 
 def test_warpgroups():

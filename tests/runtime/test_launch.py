@@ -16,6 +16,7 @@ from wgdsl.runtime.arrays import ArrayView, contiguous
 from wgdsl.runtime.bind import Bound
 from wgdsl.runtime.launch import Launcher
 from wgdsl.runtime.module import Module
+from wgdsl.runtime.nvrtc import Compiled
 
 
 @pytest.fixture
@@ -137,6 +138,51 @@ def test_a_driver_that_is_too_old_for_the_cubin(driver):
     driver.refuse["cuLibraryLoadData"] = 222
     with pytest.raises(EnvironmentFault, match=r"the driver \(CUDA 13.0\) can't load kernel copy on H200.*222"):
         ready()
+
+
+def loading(monkeypatch, driver: str, compiler: str, code: str, arch: str = "sm_90a") -> EnvironmentFault:
+    """What is said when a driver refuses a cubin."""
+    monkeypatch.setattr(module, "driver_version", lambda: driver)
+    made = Module(cubin=b"\x7fELF", entry="copy", target=arch, shared=0, compiler=compiler)
+    return EnvironmentFault(*made._not_loaded(cuda.CudaError("cuLibraryLoadData", code), "kernel copy on H200", arch))
+
+
+def test_a_driver_of_an_earlier_major_version(monkeypatch):
+    said = str(loading(monkeypatch, "12.9", "13.0", "CUDA_ERROR_INVALID_IMAGE"))
+    assert "the driver (CUDA 12.9) can't load kernel copy on H200, compiled by NVRTC 13.0 for sm_90a" in said
+    assert "the driver is older than the compiler: CUDA 12.9 before CUDA 13.0" in said
+    assert "help: update the NVIDIA driver to one of CUDA 13.0" in said and "pip install" not in said
+
+
+def test_a_driver_of_an_earlier_minor_version(monkeypatch):
+    said = str(loading(monkeypatch, "13.2", "13.10", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"))
+    assert "CUDA 13.2 before CUDA 13.10" in said, "as numbers, not as texts"
+    assert "pip install 'nvidia-cuda-nvrtc==13.2.*'" in said
+
+
+def test_a_driver_that_is_new_enough_isn_t_blamed(monkeypatch):
+    assert "older" not in str(loading(monkeypatch, "13.5", "13.0", "CUDA_ERROR_INVALID_IMAGE"))
+    assert "help" not in str(loading(monkeypatch, "12.0", "13.0", "CUDA_ERROR_OUT_OF_MEMORY")), "that is no matter of versions"
+
+
+def test_a_text_of_an_earlier_family_is_compiled_again(driver):
+    asked = []
+
+    def again(arch: str) -> Compiled:
+        asked.append(arch)
+        return Compiled(cubin=b"\x7fELF", ptx="", log="", nvrtc="13.0", seconds=0.0)
+
+    made = Module(cubin=b"", entry="copy", target="sm_80", shared=4096, again=again)
+    made.function(0), made.function(1)
+    assert asked == ["sm_90"] and driver.loads == 1, "once for each architecture"
+
+
+def test_more_shared_memory_than_the_gpu_has(driver):
+    made = Module(cubin=b"\x7fELF", entry="copy", target="sm_90a", shared=H200.shared_limit + 16)
+    with pytest.raises(WgError) as e:
+        made.function(0)
+    assert "the kernel needs 232464 bytes of shared memory, H200 (sm_90a) has 232448" in str(e.value) and not driver.loads
+    assert "compile for sm_90a, which says what fits" in str(e.value)
 
 
 def test_context_is_restored(driver):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runtime.graphs import GROUPED
 from wgdsl.diagnostics.emit import CompilerWarning
-from wgdsl.diagnostics.model import InternalError
+from wgdsl.diagnostics.model import EnvironmentFault, InternalError
 from wgdsl.foundation.dtypes import F32
 from wgdsl.foundation.source import Source, Span
 from wgdsl.program.poly import Poly
@@ -127,6 +127,15 @@ except Exception as e: print(type(e).__name__, e)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "EnvironmentFault NVRTC can't be loaded: searched in /a and /b" in done.stdout and "pip install" in done.stdout
+
+
+def test_an_architecture_that_nvrtc_doesn_t_know():
+    with pytest.raises(EnvironmentFault, match=r"NVRTC 13\.\d+ doesn't compile for sm_999; it has .*sm_90.*") as e:
+        nvrtc.compile(TEXT, "sm_999")
+    assert "pip install" in str(e.value)
+    with pytest.raises(EnvironmentFault, match="doesn't compile for sm_20; it has") as e:
+        nvrtc.compile(TEXT, "sm_20")
+    assert "take another target" in str(e.value)
 
 
 def test_replacing_a_text_changes_what_is_compiled(tmp_path):

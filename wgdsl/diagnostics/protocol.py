@@ -313,10 +313,11 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class AmbiguousPhase(ProtocolFault):
-    """`barrier`: in its phases; `why`: what may meet the wrong one."""
+    """`barrier`: in its phases; `why`: what may meet the wrong one; `lag`: how far back the step reaches before the first."""
 
     barrier: str
     why: str
+    lag: int = 0
 
     code: ClassVar[str] = "WG0718"
     doc: ClassVar[str] = """A wait knows only the parity of a phase. So who arrives has to know that the phase before is over,
@@ -335,6 +336,8 @@ works:
         return f"`{self.barrier}`: {self.why}"
 
     def help(self) -> str:
+        if self.lag:
+            return f"the role has advanced less than {self.lag} times: put the step behind as many advances, or reach back less"
         moves = "a role's position in its ring moves by one for each phase"
         return f"{moves}, and each phase is waited for before the next is filled"
 

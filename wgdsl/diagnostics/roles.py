@@ -15,11 +15,12 @@ from .model import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class NothingOfThatName(Problem):
-    """what: barrier, ring, buffer, map, tensor, value, integer, function, ..."""
+    """what: barrier, ring, buffer, map, tensor, value, integer, function, ...; cure: what would give the name a meaning."""
 
     what: str
     name: str
     known: tuple[str, ...] = ()
+    cure: str = ""
 
     code: ClassVar[str] = "WG1101"
     doc: ClassVar[
@@ -39,6 +40,8 @@ works:
         return f"there is no {self.what} `{self.name}` here"
 
     def help(self) -> str:
+        if self.cure:
+            return self.cure
         meant = nearest(self.name, self.known)
         if meant:
             return f"did you mean `{meant}`?"

@@ -5,13 +5,15 @@ Texts speak of arguments by their names in the program, and say what was given, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import ClassVar
 
 from ..foundation.source import Span
 from .model import Problem
+
+SHOWN = 4  # schedules that a message names
 
 
 def _near(name: str, known: tuple[str, ...]) -> str:
@@ -395,19 +397,30 @@ class MapRefused(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class WrongGpu(Problem):
+    """`shared`, `limit`: bytes of shared memory, where that is what the GPU lacks. `instead`: the target that it runs best."""
+
     code: ClassVar[str] = "WG0622"
     doc: ClassVar[str] = (
-        "A kernel runs on the architecture it was compiled for; sm_90a code runs on compute capability 9.0 only."
+        "A kernel runs on the architecture that it was compiled for, and on later GPUs if that has no instructions of its\n"
+        "own: sm_90a code runs on compute capability 9.0 only, that of sm_80 on all since, if their shared memory is enough."
     )
     target: str
     device: str
     has: str
+    shared: int = 0
+    limit: int = 0
+    instead: str = ""
 
     def title(self) -> str:
+        if self.shared:
+            return f"the kernel needs {self.shared} bytes of shared memory, {self.device} ({self.has}) has {self.limit}"
         return f"the kernel was compiled for {self.target}, but {self.device} is {self.has}"
 
     def help(self) -> str:
-        return "choose a schedule for that architecture, or run in the simulator with device='sim'"
+        sim = "run in the simulator with device='sim'"
+        if self.shared and self.instead:
+            return f"compile for {self.instead}, which says what fits; or {sim}"
+        return f"choose a schedule for {self.instead}, which it runs, or {sim}" if self.instead else f"{sim}: it is too old"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -465,35 +478,89 @@ class UnknownSchedule(Problem):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetMismatch(Problem):
+    """`engines`: of both targets, by name. `gpu`: what `target` is, where the caller named none. `instead`: schedules for it.
+    `retarget`: the target of another family for which a schedule can be made of this one."""
+
     code: ClassVar[str] = "WG0652"
     doc: ClassVar[str] = (
-        "A schedule is written for one target. Targets are spelled `sm_90a`; `auto` is the GPU of this machine."
+        "A schedule is written for one target, `on sm_90a`, and uses its engines. It is compiled for that one, or for a later\n"
+        "one of the same family if `target` says so: `on sm_80` for sm_86, sm_89 and sm_120, each with its own limits. An\n"
+        "explicit form holds for its own target alone. `auto` is the GPU of this machine."
     )
     target: str
     schedule: str
     needs: str
+    gpu: str = ""
+    same_family: bool = False
+    explicit: bool = False
+    engines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    instead: tuple[str, ...] = ()
+    retarget: str = ""
 
     def title(self) -> str:
         return f"schedule `{self.schedule}` is written for {self.needs}, not {self.target}"
 
+    def notes(self) -> tuple[str, ...]:
+        gpu = (f"this GPU, {self.gpu}, is {self.target}",) if self.gpu else ()
+        if self.explicit and self.same_family:
+            return (*gpu, f"an explicit form holds for the target that it was made for, {self.needs}")
+        if self.same_family:
+            return (*gpu, f"{self.target} came before {self.needs}: a schedule serves its own target and later ones")
+        return (*gpu, *(f"{target} has " + ", ".join(f"`{e}`" for e in has) for target, has in self.engines.items()))
+
     def help(self) -> str:
-        return f"compile for {self.needs}, or choose a schedule for {self.target}"
+        return "\n".join(f"{'or ' * (n > 0)}{line}" for n, line in enumerate(self._cures()))
+
+    def _cures(self) -> Iterator[str]:
+        if self.instead:
+            more = f" and {len(self.instead) - SHOWN} more" if len(self.instead) > SHOWN else ""
+            yield f"choose a schedule for {self.target}: " + ", ".join(f"`{name}`" for name in self.instead[:SHOWN]) + more
+        if self.explicit and self.same_family:
+            yield f"print it again from its schedule: `wgdsl explain ... --target {self.target}`"
+        elif self.same_family:
+            yield f"write `on {self.target}` in it"
+        elif self.retarget:
+            yield f"make one of it: `wgdsl retarget {self.schedule} --to {self.retarget}`"
+        yield f"compile for {self.needs} (`--target {self.needs}`)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownTarget(Problem):
+    """`own`: the target of the same number. `needs`: what only that one has. `before`: the one whose code runs there best."""
+
     code: ClassVar[str] = "WG0653"
     doc: ClassVar[str] = (
-        "Targets are spelled as NVIDIA spells architectures, with the `a` where their own instructions are used."
+        "Targets are spelled as NVIDIA spells architectures, with the `a` where their own instructions are used: `sm_90a`.\n"
+        "`wgdsl targets` lists those that wgdsl emits. A GPU that came later runs `on sm_80` schedules: their text is\n"
+        "compiled again for it."
     )
     target: str
     known: tuple[str, ...]
+    own: str = ""
+    needs: tuple[str, ...] = ()
+    before: str = ""
+    first: str = ""
 
     def title(self) -> str:
         return f"`{self.target}` is not a target that wgdsl can emit"
 
+    def notes(self) -> tuple[str, ...]:
+        if self.needs:
+            needs = " and ".join(f"`{n}`" for n in self.needs)
+            return (f"schedules use {needs}: instructions of {self.own} alone, which code for {self.target} must not hold",)
+        if self.first and not self.before:
+            return (f"{self.first} is the first that has what schedules use",)
+        return ()
+
     def help(self) -> str:
-        return _near(self.target, self.known)
+        there = "there are: " + ", ".join(f"`{k}`" for k in self.known)
+        if self.own and self.needs:
+            return f"compile for `{self.own}`\nor for `{self.before}`, with a schedule on it: that GPU runs its code too"
+        if self.own:
+            return f"compile for `{self.own}`"
+        if self.before:
+            return f"take `{self.before}`: a GPU of {self.target} runs its schedules, compiled again for it\n{there}"
+        return there if self.first else _near(self.target, self.known)
 
 
 @dataclass(frozen=True, kw_only=True)

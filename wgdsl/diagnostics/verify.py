@@ -19,6 +19,7 @@ class IllFormedStep(Problem):
     rule: str
     why: str
     step: str = ""
+    cure: str = ""
 
     code: ClassVar[str] = "WG0701"
     doc: ClassVar[str] = """Steps name buffers, rings, barriers, maps and values that their kernel declares, fit their shapes,
@@ -40,6 +41,9 @@ works:
 
     def notes(self) -> tuple[str, ...]:
         return (f"rule: {self.rule}",)
+
+    def help(self) -> str:
+        return self.cure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,3 +349,36 @@ works:
 
     def title(self) -> str:
         return f"named barrier {self.bar}: {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerRange(Problem):
+    """`part`: of the integers of `step`, the one that is wrong; `why`: what it does."""
+
+    step: str
+    part: str
+    why: str
+    cure: str
+
+    code: ClassVar[str] = "WG0724"
+    doc: ClassVar[str] = """A kernel computes places, bounds and counts in 32 bits: where dims are 2^24 at most, none overflows,
+on the way neither. None is divided by what can be 0, no ring moves back, and plain
+numbers are small enough that what they decide can be looked into: loops on them have 65536 rounds at
+most, nested ones multiplied; other steps and branches compare with, or move by, 262144 at most.
+
+In the role program of `pipelined` for `gemm` (`wgdsl explain`):
+
+fails:
+  loop k.pos 0 .. 99999999 * k.n - 1 mask {} {
+works:
+  loop k.pos 0 .. k.n - 1 mask {} {
+"""
+
+    def title(self) -> str:
+        return f"`{self.part}` {self.why}"
+
+    def label(self) -> str:
+        return f"`{self.step}`"
+
+    def help(self) -> str:
+        return self.cure

@@ -9,6 +9,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _KINDS = ("grammar", "schedules", "examples")
+FAMILIES = ("hopper", "ampere")  # folders of `schedules`, the latest first: where nobody names a target, theirs count
 
 
 def resource(kind: str, *parts: str) -> Path:
@@ -31,5 +32,5 @@ def grammar_path() -> Path:
 
 
 def schedule_files() -> list[Path]:
-    """Every shipped schedule file, sorted."""
-    return sorted(resource("schedules").rglob("*.wg"))
+    """Every shipped schedule file, in the order in which they are looked through: those of the latest family first."""
+    return [p for family in FAMILIES for p in sorted(resource("schedules", family).rglob("*.wg"))]

@@ -15,6 +15,7 @@ from ..diagnostics.roles import NoOrigin, SlotsDiffer
 from ..foundation.source import NOWHERE, Place, Span
 from ..syntax.lines import At, Block, Line
 from .codecs import read
+from .limits import counting
 from .matching import Match, matched
 from .model import NEXT
 from .rows import Row, Slot
@@ -48,13 +49,20 @@ class LineReader:
             if isinstance(node, Block):
                 values[slot.fields[-1]] = self.nested(row, slot, node, self.bound(row, values, inner), values)
                 continue
-            told = (node,) if isinstance(node, str) else read(slot.codec, scope if slot.codec == "axis" else inner, node)
+            told = (node,) if isinstance(node, str) else self.told(slot, node, scope if slot.codec == "axis" else inner)
             for name, value in zip(slot.fields, told, strict=True):
                 if values.setdefault(name, value) != value:
                     raise Skipped(SlotsDiffer(span=span, first=_text(found, name, 0), second=_text(found, name, 1)))
         known = {f.name for f in fields(row.make)}
         behind = {"span": span, "note": found.line.trail.note if found.line.trail else ""}
         return row.make(**values, **{k: v for k, v in behind.items() if k in known})
+
+    def told(self, slot: Slot, node: Any, scope: Scope) -> tuple[Any, ...]:
+        """The values of a slot's fields."""
+        found = read(slot.codec, scope, node)
+        if slot.codec == "int":
+            counting(slot.fields[0], node, *found)
+        return found
 
     def axes(self, found: Match) -> Iterator[str]:
         """The indices of the axes of a line: integers in what the line computes."""
@@ -66,7 +74,8 @@ class LineReader:
         """What a block can name: the variable of its loop, the indices of an item (behind `leave` where it is fetched)."""
         if row.inside == "items":
             own = [*(["item.ordinal"] if values["counted"] else []), *(["item.begun"] if values["joined"] else [])]
-            return scope.with_integers([*own, *(scope.grid if values["source"] == "stride" or values["joined"] else ())])
+            told = replace(scope, later=_later(scope, values["source"]))
+            return told.with_integers([*own, *(scope.grid if values["source"] == "stride" or values["joined"] else ())])
         return scope.with_integers([values[row.inside]]) if row.inside else scope
 
     def nested(self, row: Row, slot: Slot, block: Block, scope: Scope, values: dict[str, Any]) -> tuple:
@@ -102,6 +111,19 @@ class LineReader:
             raise Skipped(NoOrigin(span=at.span))
         self.path = at.path or self.path
         return Place(self.path, at.line, at.words or "")
+
+
+def _later(scope: Scope, source: str) -> dict[str, str]:
+    """How the integers of an item come to be known, for those who miss them."""
+    leave = "the item's indices are known behind `leave if no item`, directly in `items`: write it before this line"
+    follow = "what follows an item is known behind `next item`, in `items joined`"
+    return {
+        **(dict.fromkeys(scope.grid, leave) if source != "stride" else {}),
+        **dict.fromkeys((NEXT + name for name in scope.grid), follow),
+        "item.follows": follow,
+        "item.begun": "items say whether they have been begun where they are joined: write `items joined`",
+        "item.ordinal": "items have numbers where they are counted: write `items counted`",
+    }
 
 
 def first_line(line: Line) -> Span:

@@ -171,7 +171,7 @@ def _rings(k: Kernel) -> Iterator[Found]:
 
 
 def _slots(k: Kernel) -> Iterator[Found]:
-    """A barrier or buffer is addressed at a position in its own ring."""
+    """A barrier or buffer is addressed at a position in its own ring, not further back than that goes round."""
     rings = {b.name: b.ring for b in (*k.barriers, *k.buffers)}
     for role in k.roles:
         for s in walk(role.steps):
@@ -180,6 +180,8 @@ def _slots(k: Kernel) -> Iterator[Found]:
                 for name in (getattr(part, f, None) for f in ("buffer", "barrier")):
                     if slot is not None and name is not None and rings[name] != slot.ring:
                         yield s, f"`{name}` belongs to ring `{rings[name]}`, not `{slot.ring}`"
+                if slot is not None and slot.lag > k.ring(slot.ring).stages:
+                    yield s, f"`s-{slot.lag}` is too far back: ring `{slot.ring}` has {k.ring(slot.ring).stages} stages"
 
 
 def _arrivals(k: Kernel) -> Iterator[Found]:
@@ -321,6 +323,8 @@ def _given(k: Kernel) -> Iterator[Found]:
             always = [s for s in _unelected(items.body) if isinstance(s, m.Fetch)]
             if items.source == "counter" and (len(fetches) != 1 or len(always) != 1):
                 yield items, "items from the counter take one `fetch item`, outside of branches and loops"
+            if items.source != "stride" and not items.joined and not any(isinstance(s, m.Leave) for s in items.body):
+                yield items, f"items from {items.source} end at a `leave if no item` directly in their body, which is missing"
             if items.source != "counter" and fetches:
                 yield fetches[0], "`fetch item` belongs to items from the counter"
             taken = next((s for s in inside if isinstance(s, m.TakeItem)), None)
@@ -344,7 +348,7 @@ RULES = (
     Rule("a role with a register count sets it, once, first of all", _registers),
     Rule("the roles share out the CTA's warpgroups", _warpgroups),
     Rule("a ring's buffers and barriers have its stages", _rings),
-    Rule("a buffer or barrier is addressed at a position in its own ring", _slots),
+    Rule("a buffer or barrier is addressed at a position in its own ring, as many back as that has stages at most", _slots),
     Rule("one thread may arrive several times, each of the warps arrives once", _arrivals),
     Rule("joined items name the next one once, directly in their body, and say last whether they have begun it", _joined),
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),

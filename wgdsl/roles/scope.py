@@ -44,15 +44,20 @@ class Names:
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """integers: dims, grid indices, loop variables, ...; scalars: arguments that an expression can name; grid: the integers
-    that `items` adds; flags among the scalars are conditions."""
+    that `items` adds; flags among the scalars are conditions; later: what would bind an integer that isn't known here."""
 
     names: Names
     integers: frozenset[str] = frozenset()
     scalars: frozenset[str] = frozenset()
     grid: frozenset[str] = frozenset()
+    later: Mapping[str, str] = field(default_factory=dict)
 
     def with_integers(self, more: Iterable[str]) -> Scope:
         return replace(self, integers=self.integers | frozenset(more))
+
+    def bound_by(self, name: str) -> str:
+        """What to do for an integer of an item that isn't known here; empty for other names."""
+        return self.later.get(name, "")
 
     def name(self, kind: str, node: Node, name: str) -> str:
         """The name, if something of that kind has it."""

@@ -5,7 +5,7 @@ In: a `Scope`, which says what names mean, and an expression.  Out: a `Poly` or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from ..diagnostics.roles import NothingOfThatName, NotOfThisKind, WrongNumber
@@ -30,29 +30,37 @@ from ..program.expr import (
 )
 from ..program.poly import Poly, floordiv, maximum, minimum, mod
 from ..syntax import ast
+from .limits import fitting
 from .scope import Scope, refuse
 
 _SIGNS = {sign: op for op, sign in SIGNS.items()}
 _INFIX = {sign: fn for fn, sign in INFIX.items()}
+_BY_ZERO = "this divides by 0: write a divisor of 1 or more"
 _TWO = frozenset(("pow", "min", "max", *INFIX))  # functions of two arguments
 
 
 def integer(scope: Scope, e: ast.Node) -> Poly:
     """An integer: of numbers, of names that stand for integers, and of `+ - * / % min max`."""
+    return fitting(e, _integer(scope, e))
+
+
+def _integer(scope: Scope, e: ast.Node) -> Poly:
     if isinstance(e, ast.Number) and isinstance(e.value, int):
         return Poly.of(e.value)
     if isinstance(e, ast.Name):
-        if e.id not in scope.integers:
-            refuse(NothingOfThatName(span=e.span, what="integer", name=e.id, known=tuple(sorted(scope.integers))))
-        return Poly.of(e.id)
+        return Poly.of(e.id) if e.id in scope.integers else _unknown(scope, e, "integer", tuple(sorted(scope.integers)))
     if isinstance(e, ast.Unary) and e.op == "-":
         return -integer(scope, e.operand)
     if isinstance(e, ast.Binary) and e.op in ("+", "-", "*", "/", "%"):
         a, b = integer(scope, e.left), integer(scope, e.right)
-        return _not(e, "integer", "nothing is divided by 0") if e.op in "/%" and b == Poly() else _binary(e.op, a, b)
+        return _not(e, "integer", _BY_ZERO) if e.op in "/%" and b == Poly() else _binary(e.op, a, b)
     if isinstance(e, ast.Call) and e.function in ("min", "max"):
         return (minimum if e.function == "min" else maximum)(*(integer(scope, a) for a in e.arguments))
     _not(e, "integer")
+
+
+def _unknown(scope: Scope, e: ast.Name, what: str, known: tuple[str, ...]) -> NoReturn:
+    refuse(NothingOfThatName(span=e.span, what=what, name=e.id, known=known, cure=scope.bound_by(e.id)))
 
 
 def _binary(op: str, a: Poly, b: Poly) -> Poly:
@@ -91,7 +99,9 @@ def number(scope: Scope, e: ast.Node) -> Expr:
         return Apply(fn=_INFIX.get(e.op, "pow"), args=(number(scope, e.left), number(scope, e.right)))
     if isinstance(e, ast.Binary | ast.Unary | ast.Compare) and getattr(e, "op", "") != "%":
         return predicate(scope, e)
-    _not(e, "number")
+    for x in _unnamed(scope, e):
+        _unknown(scope, x, "integer", tuple(sorted(scope.integers)))
+    _not(e, "number", "`int(...)` is an integer as a number" if isinstance(e, ast.Binary) else "")
 
 
 def _named(scope: Scope, e: ast.Name) -> Expr:
@@ -102,7 +112,15 @@ def _named(scope: Scope, e: ast.Name) -> Expr:
         return Scalar(name=e.id)
     if e.id in scope.integers:
         _not(e, "number", f"`int({e.id})` is the integer as a number")
-    refuse(NothingOfThatName(span=e.span, what="value or scalar", name=e.id, known=(*values, *sorted(scope.scalars))))
+    _unknown(scope, e, "value or scalar", (*values, *sorted(scope.scalars)))
+
+
+def _unnamed(scope: Scope, e: ast.Node) -> Iterator[ast.Name]:
+    """The names in a sum that mean nothing here."""
+    if isinstance(e, ast.Name) and not (e.id in scope.integers or e.id in scope.scalars or e.id in scope.names.known("value")):
+        yield e
+    elif isinstance(e, ast.Binary):
+        yield from (*_unnamed(scope, e.left), *_unnamed(scope, e.right))
 
 
 def _load(scope: Scope, e: ast.Index) -> Expr:

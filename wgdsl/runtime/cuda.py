@@ -5,6 +5,7 @@ Every call goes through `checked`, which raises `CudaError` with the call's name
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,13 @@ from functools import cache
 from typing import Any
 
 from ..diagnostics.model import EnvironmentFault
+from ..targets.choice import Gpu
 
 CURE = "run it in the simulator (device='sim', or `--device sim`), or on a machine with an NVIDIA GPU and its driver"
+
+LIBRARY = "libcuda.so.1"
+OLDEST = 12000  # CUDA 12.0: cuLibraryLoadData
+NO_DEVICE = ("CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_INVALID_DEVICE")
 
 
 class CudaError(RuntimeError):
@@ -52,20 +58,75 @@ def driver() -> Any:
 def _start() -> Any:
     try:
         from cuda.bindings import driver as bindings
-
-        checked(bindings.cuInit(0), "cuInit")
-        count = checked(bindings.cuDeviceGetCount(), "cuDeviceGetCount")
     except ImportError as e:
         raise EnvironmentFault(f"the CUDA bindings can't be imported: {e}", "pip install cuda-bindings") from e
-    except (CudaError, RuntimeError) as e:
+    try:
+        checked(bindings.cuInit(0), "cuInit")
+        count = checked(bindings.cuDeviceGetCount(), "cuDeviceGetCount")
+        version = checked(bindings.cuDriverGetVersion(), "cuDriverGetVersion")
+    except CudaError as e:
+        raise EnvironmentFault(*_unready(e)) from e
+    except RuntimeError as e:
         raise EnvironmentFault(f"no CUDA driver on this machine ({_first_line(e)})", CURE) from e
     if not count:
         raise EnvironmentFault("no CUDA device on this machine", CURE)
+    if version < OLDEST:
+        told = f"the driver of this machine is of CUDA {_dotted(version)}; loading a kernel takes one of {_dotted(OLDEST)}"
+        raise EnvironmentFault(told, "update the NVIDIA driver")
     return bindings
+
+
+def _unready(e: CudaError) -> tuple[str, str]:
+    """What it means that the driver doesn't start, and what to do."""
+    if e.code in NO_DEVICE:
+        return f"the CUDA driver finds no GPU ({e})", f"{CURE}; CUDA_VISIBLE_DEVICES may hide it"
+    if e.code == "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH":
+        return f"the CUDA driver's library and its kernel module are of different versions ({e})", "restart the machine"
+    return f"the CUDA driver of this machine doesn't start ({e})", CURE
 
 
 def _first_line(e: Exception) -> str:
     return str(e).splitlines()[0] if str(e) else type(e).__name__
+
+
+def gpu() -> Gpu | None:
+    """The GPU that a launch would take now; None without one. No context is made for it, and a machine without the driver's
+    library isn't made to import the bindings."""
+    if not _started and not _library():
+        return None
+    try:
+        return _gpu(current_device())
+    except EnvironmentFault:
+        return None
+
+
+@cache
+def _library() -> bool:
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _gpu(ordinal: int) -> Gpu:
+    d = driver()
+    handle = checked(d.cuDeviceGet(ordinal), "cuDeviceGet", f"device {ordinal}")
+    return Gpu(name=_name(d, handle), capability=_capability(d, handle))
+
+
+def _name(d: Any, handle: Any) -> str:
+    return checked(d.cuDeviceGetName(96, handle), "cuDeviceGetName").split(b"\0")[0].decode()
+
+
+def _attribute(d: Any, handle: Any, name: str) -> int:
+    key = getattr(d.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+    return checked(d.cuDeviceGetAttribute(key, handle), "cuDeviceGetAttribute", name)
+
+
+def _capability(d: Any, handle: Any) -> tuple[int, int]:
+    return _attribute(d, handle, "COMPUTE_CAPABILITY_MAJOR"), _attribute(d, handle, "COMPUTE_CAPABILITY_MINOR")
 
 
 def available() -> bool:
@@ -91,8 +152,11 @@ class Device:
     @property
     def target(self) -> str:
         """The architecture whose cubins it runs, with the specific features of Hopper."""
-        major, minor = self.capability
-        return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+        return self.gpu.target
+
+    @property
+    def gpu(self) -> Gpu:
+        return Gpu(name=self.name, capability=self.capability)
 
 
 @cache
@@ -100,18 +164,12 @@ def device(ordinal: int) -> Device:
     """The device of that number."""
     d = driver()
     handle = checked(d.cuDeviceGet(ordinal), "cuDeviceGet", f"device {ordinal}")
-    names = d.CUdevice_attribute
-
-    def attribute(name: str) -> int:
-        key = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return checked(d.cuDeviceGetAttribute(key, handle), "cuDeviceGetAttribute", name)
-
     return Device(
         ordinal=ordinal,
-        name=checked(d.cuDeviceGetName(96, handle), "cuDeviceGetName").split(b"\0")[0].decode(),
-        capability=(attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")),
-        multiprocessors=attribute("MULTIPROCESSOR_COUNT"),
-        shared_limit=attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        name=_name(d, handle),
+        capability=_capability(d, handle),
+        multiprocessors=_attribute(d, handle, "MULTIPROCESSOR_COUNT"),
+        shared_limit=_attribute(d, handle, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         context=checked(d.cuDevicePrimaryCtxRetain(handle), "cuDevicePrimaryCtxRetain", f"device {ordinal}"),
     )
 
@@ -156,4 +214,9 @@ def driver_version() -> str:
         version = checked(driver().cuDriverGetVersion(), "cuDriverGetVersion")
     except EnvironmentFault:
         return ""
+    return _dotted(version)
+
+
+def _dotted(version: int) -> str:
+    """A CUDA version as people write it: 13.0 for 13000."""
     return f"{version // 1000}.{version % 1000 // 10}"

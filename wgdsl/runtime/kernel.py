@@ -41,7 +41,7 @@ class Forms:
     """One program under one schedule, as far as the driver has brought it. `texts` and `entries` are by kernel name.
 
     backends: what else can run it (`sim`, `reference`): arrays, scalars and dims -> outputs, all NumPy.  choices: the element
-    types that each `type` of the program may be.
+    types that each `type` of the program may be.  told: how the target was chosen, for the report.
     """
 
     graph: ProgramGraph
@@ -52,6 +52,7 @@ class Forms:
     backends: Mapping[str, Backend]
     seconds: Mapping[str, float]
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
 
     @property
     def cuda(self) -> str:

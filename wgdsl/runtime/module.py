@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..diagnostics.model import EnvironmentFault, WgError
 from ..diagnostics.runtime import WrongGpu
-
 from .cuda import CudaError, Device, checked, driver, driver_version, on_device, relaxed_capture
 from .nvrtc import Compiled
+
+TOO_OLD = (  # what a driver says of a binary that was made for a later one
+    "CUDA_ERROR_INVALID_IMAGE",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "CUDA_ERROR_INVALID_PTX",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    "CUDA_ERROR_INVALID_SOURCE",
+)
 
 
 @dataclass
@@ -44,6 +51,8 @@ class Module:
 
     def _load(self, dev: Device) -> Any:
         arch = self.target if dev.target == self.target or _runs(self.target, dev.capability) else self._later(dev)
+        if self.shared > dev.shared_limit:
+            raise WgError(replace(self._refused(dev), shared=self.shared, limit=dev.shared_limit))
         d, what = driver(), f"kernel {self.entry} on {dev.name}"
         if arch not in self._libraries:
             self._libraries[arch] = self._loaded(d, what, arch)
@@ -57,17 +66,41 @@ class Module:
     def _later(self, dev: Device) -> str:
         """The architecture of a later device that has all that this text uses."""
         if self.again is None or not _is_later(self.target, dev.capability):
-            raise WgError(WrongGpu(target=self.target, device=dev.name, has=dev.target))
+            raise WgError(self._refused(dev))
         return "sm_{}{}".format(*dev.capability)
+
+    def _refused(self, dev: Device) -> WrongGpu:
+        return WrongGpu(target=self.target, device=dev.name, has=dev.target, instead=dev.gpu.best)
 
     def _loaded(self, d: Any, what: str, arch: str) -> Any:
         cubin = self.cubin if arch == self.target or self.again is None else self.again(arch).cubin
         try:
             return checked(d.cuLibraryLoadData(cubin, [], [], 0, [], [], 0), "cuLibraryLoadData", what)
         except CudaError as e:
-            made = f"compiled by NVRTC {self.compiler} for {arch}" if self.compiler else f"for {arch}"
-            message = f"the driver (CUDA {driver_version()}) can't load {what}, {made}: {e.code}"
-            raise EnvironmentFault(message, "update the driver, or install an NVRTC of the driver's CUDA version") from e
+            raise EnvironmentFault(*self._not_loaded(e, what, arch)) from e
+
+    def _not_loaded(self, e: CudaError, what: str, arch: str) -> tuple[str, str]:
+        """What a driver that refuses a cubin means, and what to do."""
+        has, made = driver_version(), f"compiled by NVRTC {self.compiler} for {arch}" if self.compiler else f"for {arch}"
+        told = f"the driver (CUDA {has}) can't load {what}, {made}: {e.code}"
+        if e.code not in TOO_OLD:
+            return told, ""
+        if not _numbers(has) < _numbers(self.compiler):
+            return told, "update the driver, or install an NVRTC of the driver's CUDA version"
+        why = f"the driver is older than the compiler: CUDA {has} before CUDA {self.compiler}"
+        return f"{told}\n  {why}", _cure(has, self.compiler)
+
+
+def _cure(driver: str, compiler: str) -> str:
+    """A driver of one major version loads what any compiler of it makes, nearly always; none of a later one."""
+    newer = f"update the NVIDIA driver to one of CUDA {compiler}"
+    same = driver.split(".")[0] == compiler.split(".")[0]
+    return f"{newer}, or take the driver's NVRTC: pip install 'nvidia-cuda-nvrtc=={driver}.*'" if same else newer
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """A version as numbers, for 12.10 is after 12.9; nothing for one that isn't known."""
+    return tuple(int(n) for n in version.split(".")[:2]) if version else ()
 
 
 def _is_later(target: str, capability: tuple[int, int]) -> bool:

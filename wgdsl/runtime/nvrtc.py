@@ -82,6 +82,7 @@ def compile(text: str, arch: str, name: str = "kernel.cu") -> Compiled:
         code = n.nvrtcCompileProgram(program, len(options), options)[0]
         log = _text(n.nvrtcGetProgramLogSize, n.nvrtcGetProgramLog, program)
         if int(code):
+            _known(arch)
             raise Refused(log or code.name, save(text, name))
         return Compiled(
             cubin=_bytes(n.nvrtcGetCUBINSize, n.nvrtcGetCUBIN, program),
@@ -92,6 +93,17 @@ def compile(text: str, arch: str, name: str = "kernel.cu") -> Compiled:
         )
     finally:
         n.nvrtcDestroyProgram(program)
+
+
+def _known(arch: str) -> None:
+    """Raises EnvironmentFault for an architecture that came after this NVRTC, or that it has left out."""
+    code, known = _bindings().nvrtcGetSupportedArchs()
+    digits = int("".join(c for c in arch if c.isdigit()))
+    if int(code) or digits in known:
+        return
+    names = ", ".join(f"sm_{n}" for n in sorted(known))
+    cure = f"{CURE}, at least the release that came with the GPU" if digits > max(known) else "take another target"
+    raise EnvironmentFault(f"NVRTC {version()} doesn't compile for {arch}; it has {names}", cure)
 
 
 def save(text: str, name: str) -> Path:

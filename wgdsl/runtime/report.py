@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..diagnostics.model import Problem
 from ..program.text import spelled
 from ..roles.model import Kernel, Loop, Role, Step, StoreGlobal, TmaStore, Value, walk
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 from .log import Resources
 from .nvrtc import Compiled
 from .verdict import complaints_of
@@ -50,6 +50,7 @@ def make_report(forms: Forms, binaries: Mapping[str, Compiled]) -> Report:
 def _head(forms: Forms) -> Iterator[str]:
     g, r = forms.graph, forms.roles
     yield f"program {g.name}, schedule {r.schedule}, target {r.target}"
+    yield from (f"  {line}" for line in forms.told)
     chosen = {**g.options, **{n: str(t) for n, t in g.types.items()}, **g.fixed}
     if chosen:
         yield "  fixed at compile time: " + ", ".join(f"{n} = {spelled(v)}" for n, v in chosen.items())
@@ -115,7 +116,7 @@ def _role(kernel: Kernel, role: Role) -> Iterator[str]:
 
 def _value(v: Value) -> tuple[str, str, str]:
     few = {"row": "one a row", "flag": "one a warp"}
-    shape = few.get(v.kind) or f"64 x {v.cols} {v.dtype}"
+    shape = few.get(v.kind) or f"{v.rows} x {v.cols} {v.dtype}"
     partial = ", a share for each lane" if v.partial else ""
     return v.name, f"{v.kind}, {shape}{partial}", f"over {v.over}" if v.over else str(v.registers)
 

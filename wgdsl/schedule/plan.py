@@ -35,7 +35,7 @@ from ..program.poly import Poly, ceildiv
 from ..program.streamed import Streamed
 from ..roles.model import Axis
 from ..syntax import ast
-from ..targets.choice import TARGETS
+from ..targets.choice import TARGETS, unknown_target
 from ..targets.engines import ENGINES, Engine
 from ..targets.registers import GRANULE, LOWEST, WARPGROUP, WARPS
 from ..targets.target import Target
@@ -175,13 +175,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         if self.schedule.target not in TARGETS:
-            raise WgError(
-                NotYetSupported(
-                    span=self.schedule.span,
-                    what=f"target `{self.schedule.target}`",
-                    cure="targets: " + ", ".join(TARGETS),
-                )
-            )
+            raise WgError(unknown_target(self.schedule.target, span=self.schedule.span))
         self.problems += unsupported_items(self.schedule)
         tiles = self.tiles()
         stream, grid = self.only(ast.StreamDecl, "stream"), self.only(ast.GridDecl, "grid")

@@ -13,8 +13,8 @@ from ..roles import model as m
 from ..roles.model import Kernel, Role, Step, walk
 from ..runtime.log import Resources
 from ..runtime.machine_code import read_code
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 
 Rows = dict[str, int | str]
 Sections = dict[str, Rows]
@@ -23,14 +23,19 @@ EVENTS = {
     "waits": (m.Wait,),
     "arrivals": (m.Arrive,),
     "expected fills": (m.Expect,),
-    "copies in": (m.Tma,),
+    "copies in": (m.Tma, m.CopyAsync),
+    "copy groups": (m.CommitCopies,),
+    "copy waits": (m.WaitCopies,),
     "copies out": (m.TmaStore,),
-    "products": (m.Wgmma,),
+    "products": (m.Wgmma, m.Mma),
     "product waits": (m.WaitGroup,),
     "named barrier waits": (m.BarSync,),
     "named barrier arrivals": (m.BarArrive,),
 }
-OPCODES = ("HGMMA", "WARPGROUP.ARRIVE", "WARPGROUP.DEPBAR", "MUFU.EX2", "UTMALDG", "UTMASTG", "STSM", "LDL", "STL", "R2UR")
+OPCODES = (
+    "HGMMA", "WARPGROUP.ARRIVE", "WARPGROUP.DEPBAR", "HMMA", "MUFU.EX2", "UTMALDG", "UTMASTG", "LDGSTS", "LDSM", "STSM", "LDL",
+    "STL", "R2UR",
+)  # fmt: skip
 
 
 def measured(k: Kernel) -> Sections:
@@ -44,7 +49,7 @@ def measured(k: Kernel) -> Sections:
         loops = [s for s in walk(r.steps) if isinstance(s, m.Loop)]
         if loops:
             out[f"events of {r.name}, in an iteration"] = _iterations(loops)
-        products = Counter(s.acc for s in walk(r.steps) if isinstance(s, m.Wgmma))
+        products = Counter(s.acc for s in walk(r.steps) if isinstance(s, m.Wgmma | m.Mma))
         if products:
             out[f"copies of each product of {r.name}"] = dict(products)
         out[f"steps of {r.name}"] = _steps(r)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator
 
 from ..driver import lowered_steps
 from ..roles.model import Step
-from ..targets.choice import TARGETS
-from ..targets.registers import FILE, GRANULE, HIGHEST, LOWEST
+from ..targets.choice import TARGETS, serves
+from ..targets.cp_async import CP_ASYNC_BYTES
+from ..targets.engines import MMA, WGMMA
+from ..targets.registers import FILE, GRANULE, LOWEST, WARPS
 from ..targets.target import Target
 from ..targets.tma import TMA
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, N_STEP, M, supported
+from ..targets.wgmma import INSTRUCTIONS, supported
 
 
 def targets_text() -> str:
@@ -25,13 +27,21 @@ def targets_text() -> str:
 
 def _target(t: Target) -> Iterator[str]:
     yield t.name
-    for engine in t.products:
-        yield from _named(f"product  {engine}", PRODUCTS[engine]() if engine in PRODUCTS else ())
-    for engine in t.copies:
-        yield from _named(f"copy     {engine}", COPIES[engine]() if engine in COPIES else ())
-    yield f"  threads    at most {t.threads} a CTA, {t.named_barriers - 1} named barriers"
-    yield f"  registers  {FILE} an SM; {LOWEST} to {HIGHEST} a thread of a role, in steps of {GRANULE}"
+    earlier = [name for name in TARGETS if name != t.name and serves(name, t.name)]
+    if earlier:
+        yield f"  engines    as {earlier[0]}; takes schedules on {', '.join(earlier)} too"
+    else:
+        yield from _engines(t)
+    each = f"in {t.unit}s" + (f", {WARPS} or a multiple" if t.unit == "warp" else "")
+    yield f"  threads    at most {t.threads} a CTA, {t.sm_threads} an SM; roles {each}; {t.named_barriers - 1} named barriers"
+    yield f"  registers  {FILE} an SM; {LOWEST} to {t.thread_registers} a thread of a role, in steps of {GRANULE}"
     yield f"  shared     {t.shared_limit} bytes a CTA, of {t.shared_sm} an SM; tiles start on {t.shared_alignment} bytes"
+
+
+def _engines(t: Target) -> Iterator[str]:
+    for kind, engines, texts in (("product", t.products, PRODUCTS), ("copy", t.copies, COPIES), ("store", t.stores, STORES)):
+        for engine in engines:
+            yield from _named(f"{kind:<7}  {engine}", texts[engine]() if engine in texts else ())
 
 
 def _named(head: str, rows: Iterable[str]) -> Iterator[str]:
@@ -40,10 +50,19 @@ def _named(head: str, rows: Iterable[str]) -> Iterator[str]:
 
 
 def _wgmma() -> Iterator[str]:
+    n = f"m {WGMMA.rows}, n {WGMMA.n_step} to {WGMMA.n_max} in steps of {WGMMA.n_step}"
     for i in INSTRUCTIONS.values():
         major = "either operand K- or MN-major" if i.transposable else "operands K-major"
         later = "" if supported(i.dtype) else " (not yet in schedules)"
-        yield f"{i.dtype}: m {M}, n {N_STEP} to {N_MAX} in steps of {N_STEP}, k in steps of {i.k}; f32 sums; {major}{later}"
+        yield f"{i.dtype}: {n}, k in steps of {i.k}; f32 sums; {major}{later}"
+
+
+def _mma() -> Iterator[str]:
+    """Of four warps, which share the rows of a tile out as a warpgroup does."""
+    m = f"m {MMA.rows} to {MMA.rows * MMA.blocks} for {WARPS} warps in steps of {MMA.rows}"
+    n = f"n {MMA.n_step} to {MMA.n_max} in steps of {MMA.n_step}"
+    for dtype in MMA.dtypes:
+        yield f"{dtype}: {m}, {n}, k in steps of {MMA.k_step}; f32 sums; either operand K- or MN-major"
 
 
 def _tma() -> Iterator[str]:
@@ -51,8 +70,18 @@ def _tma() -> Iterator[str]:
     yield f"strides in multiples of {TMA.stride_multiple} bytes"
 
 
-PRODUCTS = {"wgmma": _wgmma}
-COPIES = {"tma": _tma}
+def _cp_async() -> Iterator[str]:
+    yield f"by the threads of a role, {CP_ASYNC_BYTES} bytes each at a time: the innermost axis of a tile has stride 1"
+    yield f"addresses and strides in multiples of {CP_ASYNC_BYTES} bytes"
+
+
+def _copy() -> Iterator[str]:
+    yield f"by the threads of a role, out of staging, {CP_ASYNC_BYTES} bytes each at a time where the array allows it"
+
+
+PRODUCTS = {"wgmma": _wgmma, "mma": _mma}
+COPIES = {"tma": _tma, "cp_async": _cp_async}
+STORES = {"copy": _copy}
 
 
 def _steps(lowered: dict[str, frozenset[str]]) -> Iterator[str]:

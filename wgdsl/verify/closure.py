@@ -28,6 +28,7 @@ SLACK = 3  # rounds of a loop beyond the deepest ring
 MORE = 2  # rounds to add, or two for each that doesn't count
 MOST = 14  # rounds beyond the deepest ring
 FEW = 4  # letters to begin with
+TOGETHER, APART = "together", "apart"  # states that differ in what is known: all, or all that agree on who still waits
 
 
 @dataclass(kw_only=True)
@@ -60,13 +61,15 @@ def _explored(kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int) -
     except Found as e:  # too much to try
         return Exploration(kernel=kernel.name, fault=Fault(found=e, progress=Progress(kernel, flags, []), word=()))
     found = explorer.run()
-    if found.fault is None or found.fault.found.rule == Rule.STATES:
-        return found
-    real = shortest(found.fault)
-    if real is None:
-        found = Explorer(kernel, flags, limit, merged=False).run()
-        real = found.fault and (shortest(found.fault) or found.fault)
-    found.fault = real
+    for merging in (APART, None):  # more exactly, if the fault isn't real
+        if found.fault is None or found.fault.found.rule == Rule.STATES:
+            return found
+        real = shortest(found.fault)
+        if real is not None:
+            found.fault = real
+            return found
+        found = Explorer(kernel, flags, limit, merging).run()
+    found.fault = found.fault and (shortest(found.fault) or found.fault)
     return found
 
 
@@ -95,10 +98,14 @@ class _Fork:
 
 
 class Explorer:
-    """All words of one kernel at fixed flags. merged: take states together that differ only in what is known."""
+    """All words of one kernel at fixed flags. merging: which states that differ only in what is known are taken together; None:
+    none."""
 
-    def __init__(self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int, merged: bool = True):
-        self.kernel, self.flags, self.limit, self.merged = kernel, flags, limit, merged
+    def __init__(
+        self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int, merging: str | None = TOGETHER
+    ):
+        self.kernel, self.flags, self.limit, self.merged = kernel, flags, limit, merging is not None
+        self.apart = merging == APART
         self.deepest = max([r.stages for r in kernel.rings] + [1])
         self.out = Exploration(kernel=kernel.name)
         self.reach = reach(kernel)
@@ -107,7 +114,7 @@ class Explorer:
     def begin(self, cap: int) -> None:
         """From the beginning, with loops of so many rounds."""
         self.cap = min(cap, self.deepest + MOST)
-        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap), self.cap)
+        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap), self.cap, self.apart)
         self.seen: dict[tuple, list[Known]] = {}
         self.pumps: list[Pump] = []
         self.forks: dict[tuple, _Fork] = {}
@@ -209,7 +216,7 @@ class Explorer:
     def go(self, state: State, again: bool = False) -> None:
         """Go on to where the next letter is needed, or nothing is new. again: from a state that has been gone into before.
         Raises Found."""
-        pumps, old = Pumps(self.progress, 0 if again else self.cap, self.reach), False
+        pumps, old = Pumps(self.progress, 0 if again else self.cap), False
         while self.progress.sweep(state):
             key, known = self.progress.key(state)
             new, known = self.new(state, key, known)
@@ -219,7 +226,7 @@ class Explorer:
                 break
         else:
             self.arrived(state, old)
-        self.pumps += pumps.loops.values()
+        self.pumps += pumps.stretches.values()
 
     def arrived(self, state: State, old: bool) -> None:
         """Nobody can go on by himself."""

@@ -54,6 +54,22 @@ def _text(e: Expr) -> str:
     raise TypeError(f"{type(e).__name__} is no uniform condition")
 
 
+def holds(e: Expr, at: At) -> Any:
+    """The same for arrays of values; None if a flag decides it."""
+    if isinstance(e, Const):
+        return bool(e.value)
+    if isinstance(e, Affine):
+        return integers(e.poly)(at) >= 0
+    if isinstance(e, Scalar):
+        return None
+    if isinstance(e, Logic):
+        parts = [holds(a, at) for a in e.args]
+        if any(p is None for p in parts):
+            return None
+        return np.logical_not(parts[0]) if e.op == "not" else reduce({"and": np.logical_and, "or": np.logical_or}[e.op], parts)
+    raise TypeError(f"{type(e).__name__} is no uniform condition")
+
+
 def polys_in(e: Expr) -> Iterator[Poly]:
     """The integers that a uniform condition compares with 0."""
     if isinstance(e, Affine):

@@ -1,9 +1,9 @@
 """Letters: what one work item can be, as far as the protocol goes.
 
-In: a kernel.  Out: items with concrete dims and indices, one for each way in which the roles can go through an item whose loops
-run at most `cap` times. The integers that steer the roles change where dims cross multiples of the tiles, so dims are tried
-on, before and behind these; what an item does is told by the values of those integers, for all of them at once on arrays.
-Longer loops repeat what shorter ones do, which the closure makes sure of.
+In: a kernel.  Out: items with concrete dims and indices, one for each way in which the roles can go through an item none of
+whose stretches is longer than `cap` rounds. The integers that steer the roles change where dims cross multiples of the tiles,
+so dims are tried on, before and behind these; what an item does is told by the values of those integers, for all of them at
+once on arrays. Longer stretches repeat what shorter ones do, which the closure makes sure of (`stretches` says what one is).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
-from math import gcd
-from random import Random
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,16 @@ import numpy as np
 from ..program.poly import Atom, Poly
 from ..roles import model as m
 from ..roles.model import Kernel, Step
-from .control import conditions, decisive, integers, items_of, polys_in, steering
+from .control import conditions, decisive, holds, integers, items_of, polys_in, steering
 from .machine import Found, Rule
+from .sizes import Sizes
+from .stretches import Parts, Rounds, Stretch
 
-TRIES = 400_000  # combinations of dims and indices that are looked at
-TILE = 8  # constants below this are no tile sizes
+TRIES = 1_000_000  # combinations of dims and indices that are looked at
 LOOKAHEAD = 64  # rounds of a loop in which a value is told apart that depends on its variable
 FEWER = 16  # of each, if it depends on those of several loops
-BEYOND = 3  # tiles past the cap that dims go, so that other runs of tiles may stand beside a loop at its cap
 LONGEST = 4000  # rounds of a loop in an item that is tried
-MOST_SIZES = 6000  # of one dim
-BRANCH = "branch"
+TWICE = 2  # is how often rounds that come round again have to be seen
 FOLLOWS, BEGUN, ORDINAL = "item.follows", "item.begun", "item.ordinal"
 
 
@@ -41,14 +39,20 @@ class Letter:
 
     dims: Mapping[str, int]
     indices: Mapping[str, int]
-    trips: int  # of its longest loop
+    trips: int  # rounds of its longest stretch
+    stretches: tuple[Stretch, ...] = ()
 
 
 def letters(kernel: Kernel, cap: int) -> list[Letter]:
     """The smallest item of each kind, short ones first."""
-    space = _Space(kernel)
-    bound = space.samples(cap)
-    columns, branches, trips = space.behaviour(bound)
+    space, far = _Space(kernel), reach(kernel)
+    many, parts = 0, None
+    while parts is None or len(parts.places) >= many:  # so many stretches of full length, one behind the other
+        many = len(parts.places) + 1 if parts is not None else 1
+        bound = space.samples(max(many * cap, 2 * far))
+        columns, branches, rounds = space.behaviour(bound)
+        parts = Parts(rounds, far)
+    trips = parts.longest()
     fits = np.flatnonzero(trips <= cap)
     fits = fits[np.argsort(space.size(bound)[fits], kind="stable")]
     if not columns:
@@ -56,19 +60,20 @@ def letters(kernel: Kernel, cap: int) -> list[Letter]:
     else:
         kinds = _kinds([c[fits] for c in _different(columns, trips.shape)], len(fits))
         chosen = fits[np.sort(np.unique(kinds, return_index=True)[1])]
-    chosen = np.concatenate([chosen, _only_longer(branches, trips, fits)])
-    if len(chosen) and trips[chosen].max() > LONGEST:
+    lengths = [np.minimum(n, cap) for n in parts.lengths()]
+    chosen = np.concatenate([chosen, _only_longer([*branches, *lengths] if branches else [], trips, fits)])
+    if len(chosen) and parts.end[chosen].max() > LONGEST:
         raise Found(
             Rule.STATES,
             0,
             name=f"{LONGEST} rounds in an item to be tried",
             why=f"branches that are taken only beyond {LONGEST} rounds of a loop",
         )
-    return [space.letter(bound, int(k), int(trips[k])) for k in chosen]
+    return [space.letter(bound, k, int(trips[k]), s) for k, s in zip(chosen.tolist(), parts.stretches(chosen), strict=True)]
 
 
 def _only_longer(branches: list[Any], trips: np.ndarray, fits: np.ndarray) -> np.ndarray:
-    """The shortest item of each choice of branches that none within the cap makes."""
+    """The shortest item of each choice of branches, with stretches as long, that none within the cap makes."""
     if not branches or not len(trips):
         return np.zeros(0, dtype=np.int64)
     kinds = _kinds(_different(branches, trips.shape), len(trips))
@@ -108,6 +113,8 @@ class _Space:
         self.items = [(r, items) for r in kernel.roles if (items := items_of(r)) is not None]
         steps = [s for _, items in self.items for s in m.walk(items.body)]
         self.polys = [p for s in steps for p in ((*steering(s), s.value) if isinstance(s, m.Let) else steering(s))]
+        lets = [(s.name, s.value) for s in steps if isinstance(s, m.Let)]
+        self.sizes = Sizes(self.polys, lets, self.axes, free_dims(kernel))
         needed = self._needed()
         self.indices = [name for name in self.axes if name in needed]
         blocks = {s for name in self.indices for s in self.axes[name].blocks.symbols()}
@@ -133,17 +140,16 @@ class _Space:
 
     def samples(self, cap: int) -> dict[str, Any]:
         """Arrays of dims and indices, one entry a combination."""
-        tiles = {c for p in self.polys for c in (*_divisors(p), *_factors(p)) if c >= TILE}
-        tiles |= {a.tile for a in self.axes.values() if a.tile >= TILE}
-        offsets = {_rounded(c) for p in self.polys for c in _constants(p) if c >= TILE - 1}
-        limit = (cap + BEYOND) * max((c for p in self.polys for c in _divisors(p)), default=1) * self._splits()
-        values = _around(gcd(*tiles) if tiles else 1, sorted(offsets), limit)
-        choices = [values] * len(self.dims)
-        count = len(values) ** len(choices)
-        rows = product(*choices) if count <= TRIES else _some(choices, TRIES)
-        table = np.array(list(rows), dtype=np.int64).reshape(min(count, TRIES), len(self.dims))
-        bound: dict[str, Any] = {name: table[:, k] for k, name in enumerate(self.dims)} | dict.fromkeys(self.others, 1)
-        bound[""] = np.zeros(len(table), dtype=np.int64)
+        values = [np.array(self.sizes.of(x, cap, self._splits())) for x in self.dims]
+        count = prod(map(len, values))
+        if count > TRIES:
+            every = ", ".join(f"`{x}`" for x in self.dims)
+            raise Found(Rule.STATES, 0, name=f"{TRIES} combinations of dims to be tried", why=f"the sizes of {every}")
+        table = np.indices([len(v) for v in values]).reshape(len(values), count)
+        bound: dict[str, Any] = {x: v[t] for x, v, t in zip(self.dims, values, table, strict=True)} | dict.fromkeys(
+            self.others, 1
+        )
+        bound[""] = np.zeros(count, dtype=np.int64)
         for name in self.indices:
             bound = self._with_blocks(bound, name)
         return bound | {name: 0 for name in self.axes if name not in self.indices}
@@ -157,72 +163,86 @@ class _Space:
         """Each entry once for each block of an axis."""
         axis = self.axes[name]
         blocks = np.maximum(np.broadcast_to(integers(axis.blocks)(bound), bound[""].shape), 0)
-        if int(blocks.sum()) > 10 * TRIES:
-            raise Found(Rule.STATES, 0, name=f"{10 * TRIES} items to be tried", why=f"the items of a launch, by `{name}`")
+        if int(blocks.sum()) > 4 * TRIES:
+            raise Found(Rule.STATES, 0, name=f"{4 * TRIES} items to be tried", why=f"the items of a launch, by `{name}`")
         rows = np.repeat(np.arange(len(blocks)), blocks)
         first = np.repeat(np.cumsum(blocks) - blocks, blocks)
         out = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in bound.items()}
         return out | {name: (np.arange(len(rows)) - first) * axis.tile}
 
-    def behaviour(self, bound: Mapping[str, Any]) -> tuple[list[Any], list[Any], np.ndarray]:
-        """What steers the roles, a column each; which of it are branches that no loop variable decides; and the rounds of the
-        longest loop."""
+    def behaviour(self, bound: Mapping[str, Any]) -> tuple[list[Any], list[Any], Rounds]:
+        """What steers the roles, a column each; which of it are branches that no loop variable decides; and how their rounds
+        go."""
         columns: list[Any] = []
         branches: list[Any] = []
-        trips = np.zeros(bound[""].shape, dtype=np.int64)
+        rounds = Rounds(len(bound[""]))
         nexts = {m.NEXT + name: bound[name] for name in self.axes}
         for role, items in self.items:
             for wg in range(role.count):
                 at = {**bound, **nexts, "wg": wg, FOLLOWS: 1, BEGUN: 0, ORDINAL: 0}
-                for column, loop in _Columns(self.kernel).of(items.body, at):
+                rounds.place = 0
+                for column, alone in _Columns(self.kernel, rounds).of(items.body, at):
                     if isinstance(column, np.ndarray):
                         columns.append(column)
-                        branches += [column] if loop is BRANCH else []
-                    if loop is not None and loop is not BRANCH:
-                        trips = np.maximum(trips, loop)
-        return columns, branches, trips
+                        branches += [column] if alone else []
+        return columns, branches, rounds
 
     def size(self, bound: Mapping[str, Any]) -> np.ndarray:
         return reduce(np.add, (bound[name] for name in (*self.dims, *self.indices)), bound[""])
 
-    def letter(self, bound: Mapping[str, Any], k: int, trips: int) -> Letter:
+    def letter(self, bound: Mapping[str, Any], k: int, trips: int, stretches: tuple[Stretch, ...]) -> Letter:
         def at(name: str) -> int:
             v = bound[name]
             return int(v[k]) if isinstance(v, np.ndarray) else v
 
         dims = {name: at(name) for name in (*self.dims, *self.others)}
-        return Letter(dims, {name: at(name) for name in self.axes}, trips)
+        return Letter(dims, {name: at(name) for name in self.axes}, trips, stretches)
 
 
 @dataclass(eq=False)
 class _Columns:
     """Decisive values of a role's steps. `loops`: the variables that stand at their first value, with their steps; `lets`: what
-    is bound in a loop and depends on those."""
+    is bound in a loop and depends on those; `runs`: how often the outermost loop does."""
 
     kernel: Kernel
+    rounds: Rounds
     loops: dict[str, int] = field(default_factory=dict)
     lets: dict[str, Poly] = field(default_factory=dict)
+    runs: Any = 0
 
-    def of(self, steps: tuple[Step, ...], at: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-        """Each value of the steps, and for a loop how often it runs."""
+    def of(self, steps: tuple[Step, ...], at: dict[str, Any], taken: Any = True) -> Iterator[tuple[Any, bool]]:
+        """Each value of the steps, and whether it is that of a branch that no loop variable decides. taken: where the steps
+        are run at all."""
         for s in steps:
             if isinstance(s, m.Let):
                 self._bind(s, at)
             elif isinstance(s, m.Loop):
-                yield from self._loop(s, at)
+                yield from self._loop(s, at, taken)
                 continue
             elif isinstance(s, m.ClearRows):
                 start, stop, rows = s.start, s.stop, self.kernel.buffer(s.buffer).rows
                 there = lambda at: np.maximum(integers(start)(at), 0) < np.minimum(integers(stop)(at), rows)  # noqa: E731, B023
-                yield from ((v, None) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
+                yield from ((v, False) for v in self._rounds(start.symbols() | stop.symbols(), there, at))
             elif isinstance(s, m.If | m.Wgmma | m.Mma):
                 for p in (p for c in conditions(s) for p in polys_in(c)):
                     alone = not p.symbols() & (self.loops.keys() | self.lets.keys())
-                    yield from ((v, BRANCH if alone else None) for v in self._compared(p, at))
+                    yield from ((v, alone) for v in self._compared(p, at))
             else:
-                yield from ((v, None) for p in decisive(s) if p.constant is None for v in self._value(p, at))
+                yield from ((v, False) for p in decisive(s) if p.constant is None for v in self._value(p, at))
+            if isinstance(s, m.If) and not self.loops:
+                yield from self._branches(s, at, taken)
+                continue
             for block in s.blocks():
-                yield from self.of(block, at)
+                yield from self.of(block, at, taken)
+
+    def _branches(self, s: m.If, at: dict[str, Any], taken: Any) -> Iterator[tuple[Any, bool]]:
+        """Both branches begin at the same round; a flag may take either."""
+        sure = holds(s.cond, at)
+        begun = self.rounds.place
+        yield from self.of(s.then, at, taken if sure is None else taken & sure)
+        ended, self.rounds.place = self.rounds.place, begun
+        yield from self.of(s.other, at, taken if sure is None else taken & np.logical_not(sure))
+        self.rounds.place = np.maximum(self.rounds.place, ended)
 
     def _bind(self, s: m.Let, at: dict[str, Any]) -> None:
         at[s.name] = integers(s.value)(at)
@@ -231,18 +251,22 @@ class _Columns:
         if value.symbols() & self.loops.keys():
             self.lets[s.name] = value
 
-    def _loop(self, s: m.Loop, at: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    def _loop(self, s: m.Loop, at: dict[str, Any], taken: Any) -> Iterator[tuple[Any, bool]]:
         start, stop = integers(s.start)(at), integers(s.stop)(at)
         runs = np.maximum(stop - start, 0) // s.step + (np.maximum(stop - start, 0) % s.step > 0)
-        yield from ((v, None) for v in self._value(s.start, at))
-        yield runs, runs
+        yield from ((v, False) for v in self._value(s.start, at))
+        yield runs, False
         if (s.start.symbols() | s.stop.symbols()) & (self.loops.keys() | self.lets.keys()):
-            yield from ((v, None) for v in self._value(s.stop, at))
+            yield from ((v, False) for v in self._value(s.stop, at))
         at[s.var] = start
+        outermost = not self.loops
+        if outermost:
+            self.runs = runs * taken
         lets, self.loops[s.var] = dict(self.lets), s.step
-        yield from self.of(s.body, at)
+        yield from self.of(s.body, at, taken)
         del self.loops[s.var]
         self.lets = lets
+        self.rounds.loop(self.runs if outermost else runs * taken, s.step, outermost=outermost)
 
     def _value(self, p: Poly, at: dict[str, Any]) -> Iterator[Any]:
         """An integer in all rounds: in the first one, where that says what it is in the others."""
@@ -257,10 +281,15 @@ class _Columns:
         p = p.substitute(self.lets) if p.symbols() & self.lets.keys() else p
         found = slopes(p, p.symbols() & self.loops.keys())
         if found is None:
-            yield from self._rounds(p.symbols(), lambda at: np.clip(integers(p)(at), -1, 0), at)
-            return
-        far = LOOKAHEAD * sum(map(abs, found))
-        yield np.clip(integers(p)(at), -far if any(a > 0 for a in found) else -1, far if any(a < 0 for a in found) else 0)
+            values = [*self._rounds(p.symbols(), lambda at: np.clip(integers(p)(at), -1, 0), at)]
+            if len(self.loops) == 1:
+                self.rounds.changed(values, self.runs, *self.loops.values())
+            yield from values
+        elif found and len(self.loops) == 1:
+            yield self.rounds.crossed(integers(p)(at), found[0], self.runs, *self.loops.values())
+        else:
+            far = LOOKAHEAD * sum(map(abs, found))
+            yield np.clip(integers(p)(at), -far if any(a > 0 for a in found) else -1, far if any(a < 0 for a in found) else 0)
 
     def _rounds(self, symbols: frozenset[str], value: Callable[[dict[str, Any]], Any], at: dict[str, Any]) -> Iterator[Any]:
         """A value round by round."""
@@ -299,9 +328,24 @@ def _reaches(steps: tuple[Step, ...], loops: dict[str, int], lets: dict[str, Pol
             if variables := p.symbols() & loops.keys():
                 slope = min([abs(a) for a in slopes(p, variables) or [1] if a] or [1])
                 yield -(-_offset(p) // slope) + max(loops[x] for x in variables)
+                yield from (TWICE * _period(a) for a in _remainders(p) if a.args[0].symbols() & variables)
         inner = {**loops, s.var: _offset(s.start)} if isinstance(s, m.Loop) else loops
         for block in s.blocks():
             yield from _reaches(block, inner, lets)
+
+
+def _remainders(p: Poly) -> Iterator[Atom]:
+    for a in (f for monomial, _ in p.terms for f in monomial if isinstance(f, Atom)):
+        if a.op == "mod":
+            yield a
+        for x in a.args:
+            yield from _remainders(x)
+
+
+def _period(a: Atom) -> int:
+    """After how many rounds a remainder is what it was; a quotient makes it so many times longer."""
+    inner = [_period(f) for x in a.args for monomial, _ in x.terms for f in monomial if isinstance(f, Atom)]
+    return (a.args[1].constant or 1 if a.op in ("mod", "floordiv") else 1) * max(inner, default=1)
 
 
 def _offset(p: Poly) -> int:
@@ -321,61 +365,3 @@ def free_dims(kernel: Kernel) -> set[str]:
     shapes = {x for t in kernel.tensors for p in t.shape for x in p.symbols()}
     blocks = {x for a in kernel.grid.axes for x in a.blocks.symbols()}
     return shapes | blocks | {p.name for p in kernel.params if p.kind == "dim"}
-
-
-def _constants(p: Poly) -> Iterator[int]:
-    """The integers that stand by themselves."""
-    for monomial, c in p.terms:
-        if not monomial:
-            yield abs(c)
-        for f in monomial:
-            if isinstance(f, Atom):
-                for a in f.args[: 1 if f.op == "floordiv" else None]:
-                    yield from _constants(a)
-
-
-def _factors(p: Poly) -> Iterator[int]:
-    """The integers that symbols are multiplied by."""
-    for monomial, c in p.terms:
-        if monomial:
-            yield abs(c)
-        for f in monomial:
-            if isinstance(f, Atom):
-                for a in f.args:
-                    yield from _factors(a)
-
-
-def _rounded(c: int) -> int:
-    """The tile size that a constant comes from: one less rounds a quotient up."""
-    return next((k for k in (c, c + 1, c - 1) if k % TILE == 0), c)
-
-
-def _divisors(p: Poly) -> Iterator[int]:
-    for monomial, _ in p.terms:
-        for f in monomial:
-            if isinstance(f, Atom):
-                if f.op == "floordiv" and f.args[1].constant:
-                    yield f.args[1].constant
-                for a in f.args:
-                    yield from _divisors(a)
-
-
-def _around(step: int, offsets: list[int], limit: int) -> list[int]:
-    """Multiples of what all tile sizes are multiples of, these moved by other constants, and their neighbours: between them
-    nothing changes."""
-    moves = {0, *(s * c for c in offsets for s in ((1, -1) if c % step else ()))}
-    limit += max(offsets, default=0)
-    if limit // step * len(moves) > MOST_SIZES:
-        raise Found(
-            Rule.STATES,
-            0,
-            name=f"{MOST_SIZES} sizes of a dim to be tried",
-            why=f"sizes up to {limit}, which its constants ask for",
-        )
-    return sorted({k + o + d for k in range(0, limit + 1, step) for o in moves for d in (-1, 0, 1) if k + o + d >= 0} | {0, 1})
-
-
-def _some(choices: list[list[int]], count: int) -> Iterator[tuple[int, ...]]:
-    random = Random(0)
-    for _ in range(count):
-        yield tuple(random.choice(c) for c in choices)

@@ -19,8 +19,8 @@ ONE_HOLDER = (FILL, *BY_ONE)
 class Normal:
     """How states of one layout are normalised."""
 
-    def __init__(self, layout: Layout):
-        self.layout = layout
+    def __init__(self, layout: Layout, apart: bool = False):
+        self.layout, self.apart = layout, apart
         self.rings = len(layout.rings)
         self.stages = [r.stages for r in layout.kernel.rings]
         self.spins = {s.ring: s for s in layout.spins}
@@ -105,7 +105,7 @@ class Normal:
             tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
             tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
             tuple([-1 if dead[a] else x.cleared[a] for a in atoms]), tuple(x.arrived), tuple(x.waiting), tuple(x.barred),
-            *self._flying(x, steps),
+            *self._flying(x, steps), tuple([x.unseen[b] > 0 for b in barriers]) if self.apart else (),
         )  # fmt: skip
         return skeleton, (*bits[:know], *x.defined, *[~t for t in x.touched])
 

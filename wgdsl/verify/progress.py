@@ -50,15 +50,18 @@ class State:
 
 
 class Progress:
-    """One kernel at fixed flags. `letters` may grow: those of `items` that differ in what roles do."""
+    """One kernel at fixed flags. `letters` may grow: those of `items` that differ in what roles do. apart: states differ where
+    somebody has yet to pass a phase in the one, and nobody in the other."""
 
-    def __init__(self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], items: list[Letter], cap: int = 0):
+    def __init__(
+        self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], items: list[Letter], cap: int = 0, apart: bool = False
+    ):
         self.kernel, self.flags = kernel, flags
         self.items: list[Letter] = []
         self.letters: list[Letter] = []
         self.layout = layout(kernel)
         self.units = range(len(self.layout.units))
-        self.normal = Normal(self.layout)
+        self.normal = Normal(self.layout, apart)
         self.rhythm = rhythm(kernel)
         fixed: dict[str, Any] = {**(items[0].dims if items else {}), **{FLAG + k: v for k, v in flags}}
         self.tracers = [Tracer(Maker(self.layout, u), fixed) for u in self.layout.units]
@@ -87,7 +90,7 @@ class Progress:
         first, every = self.rhythm
         keys = [(u, letter, n, 0) for u, t in enumerate(self.tracers) if t.items is not None for n in range(first + every)]
         traces = [self.trace(*key) for key in keys]
-        alike = tuple([(t.numbers, t.rounds if t.longest(cap) else ()) for t in traces])
+        alike = tuple([(t.numbers, (t.rounds, t.stretches) if t.longest(cap) else ()) for t in traces])
         if alike in self.alike:
             self.letters.pop()
             self.rows.pop(letter, None)

@@ -1,7 +1,8 @@
-"""Longer loops: whether each loop at its cap comes back to where it was, with all roles as many rounds further.
+"""Longer stretches: whether in each stretch at its cap the roles come back to where they were, all as many rounds further.
 
-If it does, a run with more rounds is the same with what lies between repeated. Rounds that differ from those after them because
-of their number (`letters.reach`) don't count. What is known may differ between the two states.
+If they do, a run with more rounds is the same with what lies between repeated. The rounds that are repeated have to be alike in
+each role that has moved on, and to be among those of which there are more as the stretch grows. What is known may differ
+between the two states.
 It is enough if, in all that was tried, no less is known with fewer rounds to go: then the rounds in between lead from what is
 known with more rounds to go to at least that much again, and so on for any number of rounds.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .progress import Progress, State
+from .stretches import Stretch
 from .traces import NO_LOOP, Trace
 
 Known = tuple[int, ...]
@@ -28,31 +30,32 @@ class Side(NamedTuple):
 
 @dataclass(eq=False)
 class Pump:
-    """A loop at its cap, in one run: pairs of states alike, with more and with fewer rounds to go."""
+    """A stretch at its cap, in one run: pairs of states alike, with more and with fewer rounds to go."""
 
     pairs: list[tuple[Side, Side]] = field(default_factory=list)
 
 
 class Pumps:
-    """The loops at their cap of one run."""
+    """The stretches at their cap of one run."""
 
-    def __init__(self, progress: Progress, cap: int, reach: int):
-        self.progress, self.cap, self.reach = progress, cap, reach
+    def __init__(self, progress: Progress, cap: int):
+        self.progress, self.cap = progress, cap
         self.shapes: dict[Hashable, list[tuple[list[tuple[int, int]], Side]]] = {}
         self.traces: list[Trace | None] = [None] * len(progress.units)
-        self.loops: dict[tuple[int, int, int], Pump] = {}  # unit, item, loop
+        self.stretches: dict[tuple[int, int, Stretch], Pump] = {}  # unit, item, stretch
 
     @property
     def open(self) -> bool:
-        return any(not p.pairs for p in self.loops.values())
+        return any(not p.pairs for p in self.stretches.values())
 
     def look(self, state: State, key: tuple, known: Known) -> None:
         """Take note of a state of the run."""
         for u, t in enumerate(state.traces):
             if t is not self.traces[u]:
                 self.traces[u] = t
-                self.loops |= {(u, state.machine.item[u], loop): Pump() for loop in t.longest(self.cap)}
-        if not self.loops:
+                for s in t.longest(self.cap):
+                    self.stretches.setdefault((u, state.machine.item[u], s), Pump())
+        if not self.stretches:
             return
         rounds = [t.rounds[a] if a < len(t.rounds) else NO_LOOP for t, a in zip(state.traces, state.at, strict=True)]
         if all(r == NO_LOOP for r in rounds):
@@ -64,15 +67,18 @@ class Pumps:
         for before, more in self.shapes.get(shape, ()):
             moved = [(a, b) for a, b, x, y in zip(before, rounds, more.state.at, state.at, strict=True) if x != y]
             further = {b[1] - a[1] for a, b in moved}
-            if len(further) == 1 and further.pop() > 0 and all(a[1] >= self.reach for a, _ in moved):
-                self._pair(rounds, more, side)
+            if len(further) == 1 and further.pop() > 0:
+                self._pair(before, rounds, more, side)
         self.shapes.setdefault(shape, []).append((rounds, side))
 
-    def _pair(self, rounds: list[tuple[int, int]], more: Side, fewer: Side) -> None:
-        """Of the loops in which roles have moved on."""
-        for u, (loop, _) in enumerate(rounds):
-            pump = self.loops.get((u, fewer.state.machine.item[u], loop))
-            if pump is not None and more.state.at[u] != fewer.state.at[u]:
+    def _pair(self, before: list[tuple[int, int]], after: list[tuple[int, int]], more: Side, fewer: Side) -> None:
+        """Of the stretches to which the rounds belong that the roles have moved on by."""
+        units = [u for u, (x, y) in enumerate(zip(more.state.at, fewer.state.at, strict=True)) if x != y]
+        item, traces = fewer.state.machine.item, fewer.state.traces
+        if len({item[u] for u in units}) > 1:
+            return
+        for (u, i, s), pump in self.stretches.items():
+            if u in units and i == item[u] and all(traces[k].alike(s, after[k][0], before[k][1], after[k][1]) for k in units):
                 pump.pairs.append((more, fewer))
 
 

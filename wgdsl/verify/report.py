@@ -103,6 +103,14 @@ class _Report:
         b, part, stage = self.layout.mbarriers[self.found.mbarrier]
         return f"{b.name}[{f'{part}, ' if b.parts > 1 else ''}{stage}]"
 
+    def early(self) -> int:
+        """How far back a step reaches that stands before its ring's first position; 0 for others."""
+        slot = getattr(self.step, "slot", None)
+        if not isinstance(slot, m.Slot):
+            return 0
+        at = self.state.machine.position[self.found.unit * len(self.layout.rings) + self.layout.rings[slot.ring]]
+        return slot.lag if at < slot.lag else 0
+
     def waiting(self) -> tuple[p.Waits, ...]:
         out = []
         for u, stage in enumerate(self.state.stage):
@@ -172,7 +180,7 @@ _RULES: dict[str, tuple[Callable[..., Problem], Callable[[_Report], dict]]] = {
     Rule.TILE: (p.ReadBeforeArrival, lambda r: {"tile": r.tile, "held": r.held()}),
     Rule.DEADLOCK: (p.NobodyRuns, lambda r: {"waiting": r.waiting()}),
     Rule.STAYS: (p.RoleStays, lambda r: {"waiting": r.waiting()}),
-    Rule.PHASE: (p.AmbiguousPhase, lambda r: {"barrier": r.barrier, "why": r.found.why}),
+    Rule.PHASE: (p.AmbiguousPhase, lambda r: {"barrier": r.barrier, "why": r.found.why, "lag": r.early()}),
     Rule.BAR: (p.BarGeneration, lambda r: {"bar": r.found.name, "why": r.found.why}),
     Rule.FLIGHT: (p.TouchedInFlight, lambda r: {"value": r.found.name, "product": r.product()}),
     Rule.LEFT: (p.NeverAwaited, lambda r: r.left()),

@@ -19,6 +19,7 @@ from .control import conditions, decisive, items_of, polys_in, steering
 from .letters import ORDINAL, free_dims
 
 NUMBERS = "an item's number steers by comparison with a constant, or by its remainder"
+MOST = 64  # items of a CTA that are told apart
 DIMS = "outside of items no step of the protocol depends on a dim"
 Rhythm = tuple[int, int]  # from which item on, after how many
 
@@ -31,9 +32,8 @@ def rhythm(kernel: Kernel) -> Rhythm:
 
 def item_problems(kernel: Kernel) -> Iterator[IllFormedStep]:
     """Steps that an item's number, or outside of items a dim, steers in a way that isn't looked into."""
-    for s in {id(s): s for s, r in _numbered(kernel) if r is None}.values():
-        why = "the number of an item steers it in another way"
-        yield IllFormedStep(span=s.span, rule=NUMBERS, why=why, step=step_text(kernel, s))
+    for s, why, cure in _unlike(kernel).values():
+        yield IllFormedStep(span=s.span, rule=NUMBERS, why=why, step=step_text(kernel, s), cure=cure)
     dims = free_dims(kernel)
     for role in kernel.roles:
         lets: dict[str, list[Poly]] = {}
@@ -42,6 +42,24 @@ def item_problems(kernel: Kernel) -> Iterator[IllFormedStep]:
             if any(p.symbols() & dims for q in steering(s) for p in _put_in(q, lets, dims)):
                 why = "a dim steers it, outside of items"
                 yield IllFormedStep(span=s.span, rule=DIMS, why=why, step=step_text(kernel, s))
+
+
+def _unlike(kernel: Kernel) -> dict[int, tuple[Step, str, str]]:
+    """The steps that an item's number steers in another way, or that, with those before, tell too many items apart."""
+    out: dict[int, tuple[Step, str, str]] = {}
+    first, every = 0, 1
+    for s, found in _numbered(kernel):
+        if found is None:
+            cure = "compare the number with a constant, or take its remainder by one"
+            out[id(s)] = s, "the number of an item steers it in another way", cure
+            continue
+        begin, period = max(first, found[0]), lcm(every, found[1])
+        if begin + period > MOST:
+            why = f"items come round again only after {begin + period}, and {MOST} of a CTA can be told apart"
+            out.setdefault(id(s), (s, why, "compare with a smaller number, or take a remainder by one"))
+            continue
+        first, every = begin, period
+    return out
 
 
 def _outside(steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -1,6 +1,6 @@
 """Rules without behaviour: what is wrong with a role program whatever its inputs.
 
-In: a kernel.  Out: every problem found (WG0701 to WG0710).
+In: a kernel.  Out: every problem found (WG0701 to WG0710, WG0724).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .arrivals import arrival_problems
 from .bars import bar_problems
 from .bytes import byte_problems
 from .memory import memory_problems
+from .ranges import range_problems
 from .registers import register_problems
 from .rhythm import item_problems
 
@@ -25,8 +26,8 @@ COUNTS = (byte_problems, arrival_problems, register_problems, memory_problems, b
 
 
 def structural_problems(kernel: Kernel) -> list[Problem]:
-    """Broken rules; if there are none, wrong counts and budgets."""
-    return list(_rules(kernel)) or [p for count in COUNTS for p in count(kernel)]
+    """Broken rules; if there are none, integers out of range; if all are in it, wrong counts and budgets."""
+    return list(_rules(kernel)) or list(range_problems(kernel)) or [p for count in COUNTS for p in count(kernel)]
 
 
 def _rules(kernel: Kernel) -> Iterator[Problem]:

@@ -1,20 +1,22 @@
 """What a unit does for one item, as a row of chunks: events without a branch in between.
 
 In: a unit's role, a letter, and the one that follows where items are joined.  Out: its chunks in order, and of each the loop
-that it belongs to. Chunks that do the same have one number, so that what is left of an item can be compared.
+that it belongs to; and which rounds are alike. Chunks that do the same have one number, so that what is left of an item can be
+compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..roles import model as m
 from ..roles.model import Step
 from .control import ROWS, condition, conditions, decisive, integer, items_of, outermost, polys_in
 from .events import Event, Maker, alike
 from .letters import BEGUN, FOLLOWS, ORDINAL, Letter
+from .stretches import Stretch
 
 NO_LOOP = (-1, 0)
 
@@ -28,22 +30,61 @@ class Chunk:
     steps: tuple[Step, ...]
 
 
+class Trips(NamedTuple):
+    """An outermost loop: the place (see `stretches`) where it begins, by how much one of its rounds moves on, and how often it
+    runs."""
+
+    start: int
+    step: int
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and how
-    far its variable has come; (-1, 0): none. `trips`: how often each loop runs. `leaves`: the role has no further item.
-    `begun`: what the role has said of the item that follows."""
+    far its variable has come; (-1, 0): none. `trips`: of these loops. `leaves`: the role has no further item. `begun`: what the
+    role has said of the item that follows. `stretches`: the item's."""
 
     chunks: tuple[Chunk, ...]
     rounds: tuple[tuple[int, int], ...]
     leaves: bool
     begun: int
     numbers: tuple[int, ...]
-    trips: Mapping[int, int]
+    trips: Mapping[int, Trips]
+    stretches: tuple[Stretch, ...]
 
-    def longest(self, cap: int) -> frozenset[int]:
-        """The loops that run as often as any may, or even more often."""
-        return frozenset(loop for loop, n in self.trips.items() if n >= cap > 0)
+    def longest(self, cap: int) -> tuple[Stretch, ...]:
+        """The stretches that are as long as any may be, or even longer, in a loop of this role."""
+        return tuple([s for s in self.stretches if any(_within(s, t) >= cap > 0 for t in self.trips.values())])
+
+    def alike(self, stretch: Stretch, loop: int, before: int, after: int) -> bool:
+        """Whether what a loop does from the one round to the other is what it repeats as the stretch grows: seen twice, and in
+        all rounds that become more."""
+        trips, contents = self.trips[loop], self.contents(loop)
+        low, high = before // trips.step, after // trips.step
+        period = high - low
+        if contents[low] != contents[high]:
+            return False
+        while low and contents[low - 1] == contents[low - 1 + period]:
+            low -= 1
+        while high + 1 < trips.count and contents[high + 1] == contents[high + 1 - period]:
+            high += 1
+        start, stop = trips.start + low * trips.step, trips.start + (high + 1) * trips.step
+        first, last = max(stretch.first, trips.start), min(stretch.last, trips.start + trips.count * trips.step)
+        return high + 1 - low >= 2 * period and start <= first < last <= stop
+
+    def contents(self, loop: int) -> list[list[int]]:
+        """The chunks of each round of a loop, by number."""
+        out: list[list[int]] = [[] for _ in range(self.trips[loop].count)]
+        for number, (inside, n) in zip(self.numbers, self.rounds, strict=True):
+            if inside == loop:
+                out[n // self.trips[loop].step].append(number)
+        return out
+
+
+def _within(s: Stretch, t: Trips) -> int:
+    """How many rounds of a loop are in a stretch."""
+    return -(-(min(s.stop, t.start + t.count * t.step) - max(s.start, t.start)) // t.step)
 
 
 @dataclass(eq=False)
@@ -90,6 +131,7 @@ class Tracer:
         if letter is not None:
             at |= {**letter.dims, **letter.indices, **{m.NEXT + k: v for k, v in following.indices.items()}}
         run = _Run(self, at, following.dims if following is not None else {}, leaves=letter is None, stops=stops)
+        run.stretches = letter.stretches if letter is not None else ()
         run.steps(self.items.body, self.by_thread)
         return run
 
@@ -103,7 +145,9 @@ class _Run:
         self.chunks: list[Chunk] = []
         self.rounds: list[tuple[int, int]] = []
         self.round = NO_LOOP
-        self.trips: dict[int, int] = {}
+        self.trips: dict[int, Trips] = {}
+        self.stretches: tuple[Stretch, ...] = ()
+        self.place = 0
         self.left = False
         self.begun = 0
         self.named = 0  # how many chunks come before the next item is named
@@ -112,7 +156,7 @@ class _Run:
         chunks = tuple(self.chunks[start:])
         rounds = tuple([(loop - start, n) if loop >= 0 else NO_LOOP for loop, n in self.rounds[start:]])
         trips = {loop - start: n for loop, n in self.trips.items() if loop >= start}
-        return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]), trips)
+        return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]), trips, self.stretches)
 
     def steps(self, steps: tuple[Step, ...], by_thread: bool) -> None:
         known = self.tracer.blocks.get((id(steps), by_thread))
@@ -174,11 +218,12 @@ class _Run:
         elif isinstance(s, m.If):
             self.steps(s.then if condition(s.cond)(at) else s.other, by_thread)
         elif isinstance(s, m.Loop):
-            outer, place = self.round, len(self.chunks)
+            outer, loop, begun = self.round, len(self.chunks), self.place
             for n, k in enumerate(range(integer(s.start)(at), integer(s.stop)(at), s.step)):
                 at[s.var] = k
                 if outer == NO_LOOP:
-                    self.round, self.trips[place] = (place, n * s.step), n + 1
+                    self.round, self.trips[loop] = (loop, n * s.step), Trips(begun, s.step, n + 1)
+                    self.place = begun + (n + 1) * s.step
                 self.steps(s.body, by_thread)
             self.round = outer
         elif isinstance(s, m.Leave):

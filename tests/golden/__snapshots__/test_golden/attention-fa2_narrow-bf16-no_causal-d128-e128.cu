@@ -1,4 +1,4 @@
-// attention_fa2_48: program attention, schedule fa2_48, target sm_80
+// attention_fa2_narrow: program attention, schedule fa2_narrow, target sm_80
 // 128 threads (math 1 x 128 threads), 57344 bytes of shared memory
 
 namespace ptx {
@@ -86,7 +86,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 }  // namespace ptx
 
 extern "C" __global__ void __launch_bounds__(128, 2)
-attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, long long Q_stride1,
+attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, long long Q_stride1,
     long long Q_stride2, long long Q_stride3, const unsigned short* __restrict__ K_ptr, long long K_stride0,
     long long K_stride1, long long K_stride2, long long K_stride3, const unsigned short* __restrict__ V_ptr,
     long long V_stride0, long long V_stride1, long long V_stride2, long long V_stride3, float* L_ptr,
@@ -121,11 +121,11 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
   const int rest2 = rest / R;
   const int g = rest2 % G;
   const int b = rest2 / G;
-#line 4 "schedules/ampere/attention_fa2_48.wg"
-  // schedule fa2_48 for attention on sm_80
+#line 4 "schedules/ampere/attention_fa2_narrow.wg"
+  // schedule fa2_narrow for attention on sm_80
   const int j_hi = (N + 47) / 48;
   const int j_n = max(j_hi, 0);
-#line 17 "schedules/ampere/attention_fa2_48.wg"
+#line 17 "schedules/ampere/attention_fa2_narrow.wg"
   // fill Qs
   // Qs = Q[b, i, g * R + r, d]
   {
@@ -141,7 +141,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
       ptx::cp_async(to + k * 1024, from + k * down, i_at + 8 * k < M ? 16 : 0);
   }
   ptx::cp_async_commit();
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
   // issue O += mma(P[j], Vs[j])
   // nothing seen yet
   // P.max = -inf
@@ -153,7 +153,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
   for (int half = 0; half < 4; ++half)
     P_sum[half] = 0.0f;
   if (j_n > 0) {
-#line 23 "schedules/ampere/attention_fa2_48.wg"
+#line 23 "schedules/ampere/attention_fa2_narrow.wg"
     // fill Ks[j+1]
     // Ks = K[b, j, g, d]
     {
@@ -169,7 +169,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
         ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
     }
     ptx::cp_async_commit();
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
     // rescale O
     #pragma unroll
     for (int at = 0; at < 128; ++at)
@@ -177,12 +177,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
     // mask {end: partial}
     #pragma unroll 1
     for (int j_pos = 0; j_pos < min(j_n - 1, 1); ++j_pos) {
-#line 19 "schedules/ampere/attention_fa2_48.wg"
+#line 19 "schedules/ampere/attention_fa2_narrow.wg"
       // await Ks[j]
       ptx::cp_async_wait<0>();
       // Ks has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 20 "schedules/ampere/attention_fa2_48.wg"
+#line 20 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Vs[j]
       // Vs = V[b, j, g, e]
       {
@@ -198,7 +198,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
           ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 21 "schedules/ampere/attention_fa2_48.wg"
+#line 21 "schedules/ampere/attention_fa2_narrow.wg"
       // issue S[j] = mma(Qs, Ks[j])
       #pragma unroll
       for (int at = 0; at < 48; ++at)
@@ -224,12 +224,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
           }
         }
       }
-#line 22 "schedules/ampere/attention_fa2_48.wg"
+#line 22 "schedules/ampere/attention_fa2_narrow.wg"
       // await Vs[j]
       ptx::cp_async_wait<0>();
       // Vs has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 23 "schedules/ampere/attention_fa2_48.wg"
+#line 23 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Ks[j+1]
       // Ks = K[b, j, g, d]
       {
@@ -245,7 +245,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
           ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 24 "schedules/ampere/attention_fa2_48.wg"
+#line 24 "schedules/ampere/attention_fa2_narrow.wg"
       // compute P[j]
       // S = select(N - j - 1 >= 0, S, -inf)
       {
@@ -325,7 +325,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
       #pragma unroll
       for (int half = 0; half < 4; ++half)
         P_max[half] = P_max_new[half];
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
       // rescale O
       // O = (O * P.max.corr)
       #pragma unroll
@@ -333,12 +333,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
         const int half = at / 2 % 4;
         O[at] = O[at] * P_max_corr[half];
       }
-#line 26 "schedules/ampere/attention_fa2_48.wg"
+#line 26 "schedules/ampere/attention_fa2_narrow.wg"
       // pack P[j]
       #pragma unroll
       for (int at = 0; at < 24; ++at)
         P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
       // issue O += mma(P[j], Vs[j])
       {
         const unsigned start = Vs + (lane % 16) * 128;
@@ -363,12 +363,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
     }
     #pragma unroll 1
     for (int j_pos = max(min(j_n - 1, 1), 0); j_pos < j_n - 1; ++j_pos) {
-#line 19 "schedules/ampere/attention_fa2_48.wg"
+#line 19 "schedules/ampere/attention_fa2_narrow.wg"
       // await Ks[j]
       ptx::cp_async_wait<0>();
       // Ks has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 20 "schedules/ampere/attention_fa2_48.wg"
+#line 20 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Vs[j]
       // Vs = V[b, j, g, e]
       {
@@ -384,7 +384,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
           ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 21 "schedules/ampere/attention_fa2_48.wg"
+#line 21 "schedules/ampere/attention_fa2_narrow.wg"
       // issue S[j] = mma(Qs, Ks[j])
       #pragma unroll
       for (int at = 0; at < 48; ++at)
@@ -410,12 +410,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
           }
         }
       }
-#line 22 "schedules/ampere/attention_fa2_48.wg"
+#line 22 "schedules/ampere/attention_fa2_narrow.wg"
       // await Vs[j]
       ptx::cp_async_wait<0>();
       // Vs has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 23 "schedules/ampere/attention_fa2_48.wg"
+#line 23 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Ks[j+1]
       // Ks = K[b, j, g, d]
       {
@@ -431,7 +431,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
           ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 24 "schedules/ampere/attention_fa2_48.wg"
+#line 24 "schedules/ampere/attention_fa2_narrow.wg"
       // compute P[j]
       // P.max.new = max(P.max, S over j)
       {
@@ -497,7 +497,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
       #pragma unroll
       for (int half = 0; half < 4; ++half)
         P_max[half] = P_max_new[half];
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
       // rescale O
       // O = (O * P.max.corr)
       #pragma unroll
@@ -505,12 +505,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
         const int half = at / 2 % 4;
         O[at] = O[at] * P_max_corr[half];
       }
-#line 26 "schedules/ampere/attention_fa2_48.wg"
+#line 26 "schedules/ampere/attention_fa2_narrow.wg"
       // pack P[j]
       #pragma unroll
       for (int at = 0; at < 24; ++at)
         P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
       // issue O += mma(P[j], Vs[j])
       {
         const unsigned start = Vs + (lane % 16) * 128;
@@ -533,12 +533,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
         }
       }
     }
-#line 19 "schedules/ampere/attention_fa2_48.wg"
+#line 19 "schedules/ampere/attention_fa2_narrow.wg"
     // await Ks[j]
     ptx::cp_async_wait<0>();
     // Ks has arrived for all
     ptx::bar_sync(0 + 1, 128);
-#line 20 "schedules/ampere/attention_fa2_48.wg"
+#line 20 "schedules/ampere/attention_fa2_narrow.wg"
     // fill Vs[j]
     // Vs = V[b, j, g, e]
     {
@@ -554,7 +554,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
         ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
     }
     ptx::cp_async_commit();
-#line 21 "schedules/ampere/attention_fa2_48.wg"
+#line 21 "schedules/ampere/attention_fa2_narrow.wg"
     // issue S[j] = mma(Qs, Ks[j])
     #pragma unroll
     for (int at = 0; at < 48; ++at)
@@ -580,12 +580,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
         }
       }
     }
-#line 22 "schedules/ampere/attention_fa2_48.wg"
+#line 22 "schedules/ampere/attention_fa2_narrow.wg"
     // await Vs[j]
     ptx::cp_async_wait<0>();
     // Vs has arrived for all
     ptx::bar_sync(0 + 1, 128);
-#line 24 "schedules/ampere/attention_fa2_48.wg"
+#line 24 "schedules/ampere/attention_fa2_narrow.wg"
     // compute P[j]
     // S = select(N - j - 1 >= 0, S, -inf)
     {
@@ -665,7 +665,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
     #pragma unroll
     for (int half = 0; half < 4; ++half)
       P_max[half] = P_max_new[half];
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
     // rescale O
     // O = (O * P.max.corr)
     #pragma unroll
@@ -673,12 +673,12 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
       const int half = at / 2 % 4;
       O[at] = O[at] * P_max_corr[half];
     }
-#line 26 "schedules/ampere/attention_fa2_48.wg"
+#line 26 "schedules/ampere/attention_fa2_narrow.wg"
     // pack P[j]
     #pragma unroll
     for (int at = 0; at < 24; ++at)
       P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
     // issue O += mma(P[j], Vs[j])
     {
       const unsigned start = Vs + (lane % 16) * 128;
@@ -702,7 +702,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
     }
   }
   else {
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
     // issue O += mma(P[j], Vs[j])
     ptx::cp_async_wait<0>();
     // what was filled once an item has arrived
@@ -711,7 +711,7 @@ attention_fa2_48(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, 
     for (int at = 0; at < 128; ++at)
       O[at] = 0.0f;
   }
-#line 29 "schedules/ampere/attention_fa2_48.wg"
+#line 29 "schedules/ampere/attention_fa2_narrow.wg"
   // finish O, L via Os
   // whole rows
   // P.sum = sum over the lanes of a row

@@ -35,30 +35,13 @@ __device__ __forceinline__ float from_f16(unsigned short a) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(a));
   return r;
 }
-__device__ __forceinline__ float rcp_fast(float a) {
+__device__ __forceinline__ float max_nan(float a, float b) {
   float r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
-__device__ __forceinline__ float exp2(float a) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
-__device__ __forceinline__ float gelu(float a) {
-  const float t = rcp_fast(fmaf(0.35355339f, fabsf(a), 1.0f));
-  float p = 0.17087277f;
-  p = fmaf(p, t, -0.82215223f);
-  p = fmaf(p, t, 1.48851587f);
-  p = fmaf(p, t, -1.13520398f);
-  p = fmaf(p, t, 0.27886807f);
-  p = fmaf(p, t, -0.18628806f);
-  p = fmaf(p, t, 0.09678418f);
-  p = fmaf(p, t, 0.37409196f);
-  p = fmaf(p, t, 1.00002368f);
-  p = fmaf(p, t, -1.26551223f);
-  const float half = 0.5f * t * exp2(1.44269504f * fmaf(-0.5f * a, a, p));
-  return a * (a < 0.0f ? half : 1.0f - half);
+__device__ __forceinline__ float relu(float a) {
+  return max_nan(a, 0.0f);
 }
 __device__ __forceinline__ void store_shared_b32(unsigned to, unsigned value) {
   asm volatile("st.shared.b32 [%0], %1;" : : "r"(to), "r"(value) : "memory");
@@ -93,9 +76,8 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 extern "C" __global__ void __launch_bounds__(128, 2)
 gemm_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long long A_stride1,
     const unsigned short* __restrict__ B_ptr, long long B_stride0, long long B_stride1,
-    const unsigned short* __restrict__ b_ptr, long long b_stride0, const unsigned short* __restrict__ R_ptr,
-    long long R_stride0, long long R_stride1, unsigned short* C_ptr, long long C_stride0, long long C_stride1,
-    int M, int N, int K, int C_tma) {
+    const unsigned short* __restrict__ b_ptr, long long b_stride0, unsigned short* C_ptr, long long C_stride0,
+    long long C_stride1, int M, int N, int K, int C_tma) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 2 x 128 x 64 f16, 128-byte swizzle
@@ -249,20 +231,11 @@ gemm_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long l
 #line 21 "schedules/ampere/gemm_warps.wg"
   // finish C via Cs
   // finish C
-  // Acc = (gelu((Acc + b[n])) + R[i, n])
+  // Acc = relu((Acc + b[n]))
   {
     const int n_first = n_lo + first_col;
     const unsigned short* b_at = b_ptr + n_first * b_stride0;
     const int limit = N - n_first - 1;
-    const unsigned short* R_at = R_ptr + n_first * R_stride1;
-    const unsigned short* R_at2[4];
-    bool ok[4];
-    #pragma unroll
-    for (int half = 0; half < 4; ++half) {
-      const int i_row = i_lo + 0 * 128 + row + 8 * half;
-      R_at2[half] = R_at + i_row * R_stride0;
-      ok[half] = i_row < M;
-    }
     #pragma unroll
     for (int pair = 0; pair < 32; ++pair) {
       const int col = pair / 2 * 8 + pair % 2;
@@ -270,8 +243,7 @@ gemm_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long l
       #pragma unroll
       for (int half = 0; half < 4; ++half) {
         const int at = pair / 2 * 8 + half * 2 + pair % 2;
-        Acc[at] = ptx::gelu(Acc[at] + f) + ((ok[half] && (col <= limit))
-            ? ptx::from_f16(R_at2[half][col * R_stride1]) : 0.0f);
+        Acc[at] = ptx::relu(Acc[at] + f);
       }
     }
   }

@@ -1,11 +1,7 @@
-// attention_fa2_48_longest: program attention, schedule fa2_48_longest, target sm_80
-// 128 threads (math 1 x 128 threads), 57344 bytes of shared memory
+// attention_fa2_narrow: program attention, schedule fa2_narrow, target sm_80
+// 128 threads (math 1 x 128 threads), 51200 bytes of shared memory
 
 namespace ptx {
-__device__ __forceinline__ int floor_div(int a, int b) {
-  const int q = a / b;
-  return q - (q * b != a && (a < 0) != (b < 0));
-}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -22,11 +18,11 @@ __device__ __forceinline__ void cp_async_wait() {
 __device__ __forceinline__ void bar_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
 }
-__device__ __forceinline__ void mma_m16n8k16_bf16(float* d, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+__device__ __forceinline__ void mma_m16n8k16_f16(float* d, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
     unsigned b0, unsigned b1) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "
-      "%2, %3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
@@ -52,13 +48,10 @@ __device__ __forceinline__ float exp2(float a) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
   return r;
 }
-__device__ __forceinline__ unsigned pack_bf16(float a, float b) {
+__device__ __forceinline__ unsigned pack_f16(float a, float b) {
   unsigned r;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
   return r;
-}
-__device__ __forceinline__ void clear_shared_16(unsigned to) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" : : "r"(to), "r"(0) : "memory");
 }
 __device__ __forceinline__ void ldmatrix_t(unsigned (&r)[4], unsigned at) {
   asm volatile(
@@ -93,7 +86,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 }  // namespace ptx
 
 extern "C" __global__ void __launch_bounds__(128, 2)
-attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, long long Q_stride1,
+attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, long long Q_stride1,
     long long Q_stride2, long long Q_stride3, const unsigned short* __restrict__ K_ptr, long long K_stride0,
     long long K_stride1, long long K_stride2, long long K_stride3, const unsigned short* __restrict__ V_ptr,
     long long V_stride0, long long V_stride1, long long V_stride2, long long V_stride3, float* L_ptr,
@@ -102,17 +95,17 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
     float scale) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
-  const unsigned Qs = smem;  // 128 x 128 bf16, 128-byte swizzle
-  const unsigned Ks = smem + 32768;  // 48 x 128 bf16, 128-byte swizzle
-  const unsigned Vs = smem + 45056;  // 48 x 128 bf16, 128-byte swizzle
-  const unsigned Os = smem;  // 128 x 128 bf16, 128-byte swizzle, over Qs
+  const unsigned Qs = smem;  // 128 x 128 f16, 128-byte swizzle
+  const unsigned Ks = smem + 32768;  // 48 x 128 f16, 128-byte swizzle
+  const unsigned Vs = smem + 45056;  // 48 x 64 f16, 128-byte swizzle
+  const unsigned Os = smem;  // 128 x 64 f16, 128-byte swizzle, over Qs
 
   const int thread = threadIdx.x & 127;  // of the warpgroup
   const int lane = threadIdx.x & 31;
   const int first_col = lane % 4 * 2;  // of its fragments
   const int row = thread / 32 * 32 + lane / 4;  // of its fragments: row, row + 8, row + 16 and row + 24
   float S[48];
-  float O[128];
+  float O[64];
   float P_max[4];
   float P_max_new[4];
   float P_max_ref[4];
@@ -122,20 +115,17 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
   float (&P)[48] = S;
   const int item = blockIdx.x;
   const int i_blocks = (M + 127) >> 7;
-  const int combinations = B * G * R;
-  const int i_lo = (i_blocks - 1 - item / combinations) * 128;
-  const int rest = item % combinations;
+  const int i_lo = item % i_blocks * 128;
+  const int rest = item / i_blocks;
   const int r = rest % R;
   const int rest2 = rest / R;
   const int g = rest2 % G;
   const int b = rest2 / G;
-#line 34 "schedules/ampere/attention_fa2_48.wg"
-  // schedule fa2_48_longest extends fa2_48
-  const int j_hi = min((N + 47) / 48, ptx::floor_div(min(i_lo + 128, M) + N - M + 47, 48));
+#line 4 "schedules/ampere/attention_fa2_narrow.wg"
+  // schedule fa2_narrow for attention on sm_80
+  const int j_hi = (N + 47) / 48;
   const int j_n = max(j_hi, 0);
-  const int j_where = j_hi - ptx::floor_div(i_lo + 0 * 128 + N - M + 1, 48);
-  const int j_seen_to = min(i_lo + 128, M) + N - M;
-#line 17 "schedules/ampere/attention_fa2_48.wg"
+#line 17 "schedules/ampere/attention_fa2_narrow.wg"
   // fill Qs
   // Qs = Q[b, i, g * R + r, d]
   {
@@ -151,7 +141,7 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
       ptx::cp_async(to + k * 1024, from + k * down, i_at + 8 * k < M ? 16 : 0);
   }
   ptx::cp_async_commit();
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
   // issue O += mma(P[j], Vs[j])
   // nothing seen yet
   // P.max = -inf
@@ -163,7 +153,7 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
   for (int half = 0; half < 4; ++half)
     P_sum[half] = 0.0f;
   if (j_n > 0) {
-#line 23 "schedules/ampere/attention_fa2_48.wg"
+#line 23 "schedules/ampere/attention_fa2_narrow.wg"
     // fill Ks[j+1]
     // Ks = K[b, j, g, d]
     {
@@ -179,36 +169,36 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
         ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
     }
     ptx::cp_async_commit();
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
     // rescale O
     #pragma unroll
-    for (int at = 0; at < 128; ++at)
+    for (int at = 0; at < 64; ++at)
       O[at] = 0.0f;
-    // mask {end: partial, where: partial}
+    // mask {end: partial}
     #pragma unroll 1
-    for (int j_pos = 0; j_pos < min(max(j_where, 1), j_n - 1); ++j_pos) {
-#line 19 "schedules/ampere/attention_fa2_48.wg"
+    for (int j_pos = 0; j_pos < min(j_n - 1, 1); ++j_pos) {
+#line 19 "schedules/ampere/attention_fa2_narrow.wg"
       // await Ks[j]
       ptx::cp_async_wait<0>();
       // Ks has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 20 "schedules/ampere/attention_fa2_48.wg"
+#line 20 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Vs[j]
       // Vs = V[b, j, g, e]
       {
         const unsigned tile = Vs;
-        const int line = thread / 16, chunk = thread % 16;
+        const int line = thread / 8, chunk = thread % 8;
         const int j_at = j_hi * 48 - j_pos * 48 - 48 + line;
         const int e_at = chunk * 8;
-        const unsigned to = tile + chunk / 8 * 6144 + line * 128 + (chunk % 8 ^ (line & 7)) * 16;
+        const unsigned to = tile + line * 128 + (chunk ^ (line & 7)) * 16;
         const char* from = (const char*)(V_ptr + b * V_stride0 + j_at * V_stride1 + g * V_stride2 + e_at * V_stride3);
-        const long long down = 8LL * V_stride1 * 2;
+        const long long down = 16LL * V_stride1 * 2;
         #pragma unroll
-        for (int k = 0; k < 6; ++k)
-          ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
+        for (int k = 0; k < 3; ++k)
+          ptx::cp_async(to + k * 2048, from + k * down, j_at + 16 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 21 "schedules/ampere/attention_fa2_48.wg"
+#line 21 "schedules/ampere/attention_fa2_narrow.wg"
       // issue S[j] = mma(Qs, Ks[j])
       #pragma unroll
       for (int at = 0; at < 48; ++at)
@@ -227,19 +217,19 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
           for (int pair = 0; pair < 3; ++pair) {
             unsigned b2[4];
             ptx::ldmatrix(b2, start + pair * 2048 + 2 * k / 8 * 6144 + (chunk ^ 2 * k % 8) * 16);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 0) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 0) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 1) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[2], b2[3]);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 1) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[2], b2[3]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 0) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[0], b2[1]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 0) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[0], b2[1]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 1) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[2], b2[3]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 1) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[2], b2[3]);
           }
         }
       }
-#line 22 "schedules/ampere/attention_fa2_48.wg"
+#line 22 "schedules/ampere/attention_fa2_narrow.wg"
       // await Vs[j]
       ptx::cp_async_wait<0>();
       // Vs has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 23 "schedules/ampere/attention_fa2_48.wg"
+#line 23 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Ks[j+1]
       // Ks = K[b, j, g, d]
       {
@@ -255,23 +245,16 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
           ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 24 "schedules/ampere/attention_fa2_48.wg"
+#line 24 "schedules/ampere/attention_fa2_narrow.wg"
       // compute P[j]
-      // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
+      // S = select(N - j - 1 >= 0, S, -inf)
       {
         const int j_first = j_hi * 48 - j_pos * 48 - 48 + first_col;
         const int limit = N - j_first - 1;
-        int limit2[4];
-        #pragma unroll
-        for (int half = 0; half < 4; ++half) {
-          const int i_row = i_lo + 0 * 128 + row + 8 * half;
-          limit2[half] = min(limit, i_row + N - M - j_first);
-        }
         #pragma unroll
         for (int at = 0; at < 48; ++at) {
-          const int half = at / 2 % 4;
           const int col = at / 8 * 8 + at % 2;
-          S[at] = (col <= limit2[half]) ? S[at] : -ptx::infinity();
+          S[at] = (col <= limit) ? S[at] : -ptx::infinity();
         }
       }
       // P.max.new = max(P.max, S over j)
@@ -342,38 +325,20 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
       #pragma unroll
       for (int half = 0; half < 4; ++half)
         P_max[half] = P_max_new[half];
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
       // rescale O
       // O = (O * P.max.corr)
       #pragma unroll
-      for (int at = 0; at < 128; ++at) {
+      for (int at = 0; at < 64; ++at) {
         const int half = at / 2 % 4;
         O[at] = O[at] * P_max_corr[half];
       }
-#line 26 "schedules/ampere/attention_fa2_48.wg"
+#line 26 "schedules/ampere/attention_fa2_narrow.wg"
       // pack P[j]
       #pragma unroll
       for (int at = 0; at < 24; ++at)
-        P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-      // no row sees these: a NaN in them must not count
-      if (j_seen_to < min(j_hi * 48, N) && j_pos >= 0 && j_pos == 0) {
-#line 27 "schedules/ampere/attention_fa2_48.wg"
-        // issue O += mma(P[j], Vs[j])
-        {
-          const unsigned tile = Vs;
-          const int clear_from = max(j_seen_to + j_pos * 48 - j_hi * 48 + 48, 0) * 8;
-          const int clear_to = min(min(j_hi * 48, N) + j_pos * 48 - j_hi * 48 + 48, 48) * 8;
-          #pragma unroll 1
-          for (int panel = 0; panel < 2; ++panel) {
-            #pragma unroll 1
-            for (int at = clear_from + thread; at < clear_to; at += 128)
-              ptx::clear_shared_16(tile + panel * 6144 + at * 16);
-          }
-        }
-        // cleared
-        ptx::bar_sync(0 + 1, 128);
-      }
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+        P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
       // issue O += mma(P[j], Vs[j])
       {
         const unsigned start = Vs + (lane % 16) * 128;
@@ -381,45 +346,45 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
         #pragma unroll
         for (int k = 0; k < 3; ++k) {
           #pragma unroll
-          for (int pair = 0; pair < 8; ++pair) {
+          for (int pair = 0; pair < 4; ++pair) {
             unsigned b2[4];
-            ptx::ldmatrix_t(b2, start + k * 2048 + 2 * pair / 8 * 6144 + (chunk ^ 2 * pair % 8) * 16);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 0) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
+            ptx::ldmatrix_t(b2, start + k * 2048 + (chunk ^ 2 * pair) * 16);
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 0) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
                 P_frag[(2 * k + 0) * 4 + 1], P_frag[(2 * k + 1) * 4 + 0], P_frag[(2 * k + 1) * 4 + 1], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 0) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 0) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
                 P_frag[(2 * k + 0) * 4 + 3], P_frag[(2 * k + 1) * 4 + 2], P_frag[(2 * k + 1) * 4 + 3], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 1) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 1) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
                 P_frag[(2 * k + 0) * 4 + 1], P_frag[(2 * k + 1) * 4 + 0], P_frag[(2 * k + 1) * 4 + 1], b2[2], b2[3]);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 1) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 1) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
                 P_frag[(2 * k + 0) * 4 + 3], P_frag[(2 * k + 1) * 4 + 2], P_frag[(2 * k + 1) * 4 + 3], b2[2], b2[3]);
           }
         }
       }
     }
     #pragma unroll 1
-    for (int j_pos = max(min(max(j_where, 1), j_n - 1), 0); j_pos < j_n - 1; ++j_pos) {
-#line 19 "schedules/ampere/attention_fa2_48.wg"
+    for (int j_pos = max(min(j_n - 1, 1), 0); j_pos < j_n - 1; ++j_pos) {
+#line 19 "schedules/ampere/attention_fa2_narrow.wg"
       // await Ks[j]
       ptx::cp_async_wait<0>();
       // Ks has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 20 "schedules/ampere/attention_fa2_48.wg"
+#line 20 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Vs[j]
       // Vs = V[b, j, g, e]
       {
         const unsigned tile = Vs;
-        const int line = thread / 16, chunk = thread % 16;
+        const int line = thread / 8, chunk = thread % 8;
         const int j_at = j_hi * 48 - j_pos * 48 - 48 + line;
         const int e_at = chunk * 8;
-        const unsigned to = tile + chunk / 8 * 6144 + line * 128 + (chunk % 8 ^ (line & 7)) * 16;
+        const unsigned to = tile + line * 128 + (chunk ^ (line & 7)) * 16;
         const char* from = (const char*)(V_ptr + b * V_stride0 + j_at * V_stride1 + g * V_stride2 + e_at * V_stride3);
-        const long long down = 8LL * V_stride1 * 2;
+        const long long down = 16LL * V_stride1 * 2;
         #pragma unroll
-        for (int k = 0; k < 6; ++k)
-          ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
+        for (int k = 0; k < 3; ++k)
+          ptx::cp_async(to + k * 2048, from + k * down, j_at + 16 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 21 "schedules/ampere/attention_fa2_48.wg"
+#line 21 "schedules/ampere/attention_fa2_narrow.wg"
       // issue S[j] = mma(Qs, Ks[j])
       #pragma unroll
       for (int at = 0; at < 48; ++at)
@@ -438,19 +403,19 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
           for (int pair = 0; pair < 3; ++pair) {
             unsigned b2[4];
             ptx::ldmatrix(b2, start + pair * 2048 + 2 * k / 8 * 6144 + (chunk ^ 2 * k % 8) * 16);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 0) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 0) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 1) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[2], b2[3]);
-            ptx::mma_m16n8k16_bf16(&S[(2 * pair + 1) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[2], b2[3]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 0) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[0], b2[1]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 0) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[0], b2[1]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 1) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[2], b2[3]);
+            ptx::mma_m16n8k16_f16(&S[(2 * pair + 1) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[2], b2[3]);
           }
         }
       }
-#line 22 "schedules/ampere/attention_fa2_48.wg"
+#line 22 "schedules/ampere/attention_fa2_narrow.wg"
       // await Vs[j]
       ptx::cp_async_wait<0>();
       // Vs has arrived for all
       ptx::bar_sync(0 + 1, 128);
-#line 23 "schedules/ampere/attention_fa2_48.wg"
+#line 23 "schedules/ampere/attention_fa2_narrow.wg"
       // fill Ks[j+1]
       // Ks = K[b, j, g, d]
       {
@@ -466,7 +431,7 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
           ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
       }
       ptx::cp_async_commit();
-#line 24 "schedules/ampere/attention_fa2_48.wg"
+#line 24 "schedules/ampere/attention_fa2_narrow.wg"
       // compute P[j]
       // P.max.new = max(P.max, S over j)
       {
@@ -532,20 +497,20 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
       #pragma unroll
       for (int half = 0; half < 4; ++half)
         P_max[half] = P_max_new[half];
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
       // rescale O
       // O = (O * P.max.corr)
       #pragma unroll
-      for (int at = 0; at < 128; ++at) {
+      for (int at = 0; at < 64; ++at) {
         const int half = at / 2 % 4;
         O[at] = O[at] * P_max_corr[half];
       }
-#line 26 "schedules/ampere/attention_fa2_48.wg"
+#line 26 "schedules/ampere/attention_fa2_narrow.wg"
       // pack P[j]
       #pragma unroll
       for (int at = 0; at < 24; ++at)
-        P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+        P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
       // issue O += mma(P[j], Vs[j])
       {
         const unsigned start = Vs + (lane % 16) * 128;
@@ -553,43 +518,43 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
         #pragma unroll
         for (int k = 0; k < 3; ++k) {
           #pragma unroll
-          for (int pair = 0; pair < 8; ++pair) {
+          for (int pair = 0; pair < 4; ++pair) {
             unsigned b2[4];
-            ptx::ldmatrix_t(b2, start + k * 2048 + 2 * pair / 8 * 6144 + (chunk ^ 2 * pair % 8) * 16);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 0) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
+            ptx::ldmatrix_t(b2, start + k * 2048 + (chunk ^ 2 * pair) * 16);
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 0) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
                 P_frag[(2 * k + 0) * 4 + 1], P_frag[(2 * k + 1) * 4 + 0], P_frag[(2 * k + 1) * 4 + 1], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 0) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 0) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
                 P_frag[(2 * k + 0) * 4 + 3], P_frag[(2 * k + 1) * 4 + 2], P_frag[(2 * k + 1) * 4 + 3], b2[0], b2[1]);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 1) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 1) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0],
                 P_frag[(2 * k + 0) * 4 + 1], P_frag[(2 * k + 1) * 4 + 0], P_frag[(2 * k + 1) * 4 + 1], b2[2], b2[3]);
-            ptx::mma_m16n8k16_bf16(&O[(2 * pair + 1) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
+            ptx::mma_m16n8k16_f16(&O[(2 * pair + 1) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2],
                 P_frag[(2 * k + 0) * 4 + 3], P_frag[(2 * k + 1) * 4 + 2], P_frag[(2 * k + 1) * 4 + 3], b2[2], b2[3]);
           }
         }
       }
     }
-#line 19 "schedules/ampere/attention_fa2_48.wg"
+#line 19 "schedules/ampere/attention_fa2_narrow.wg"
     // await Ks[j]
     ptx::cp_async_wait<0>();
     // Ks has arrived for all
     ptx::bar_sync(0 + 1, 128);
-#line 20 "schedules/ampere/attention_fa2_48.wg"
+#line 20 "schedules/ampere/attention_fa2_narrow.wg"
     // fill Vs[j]
     // Vs = V[b, j, g, e]
     {
       const unsigned tile = Vs;
-      const int line = thread / 16, chunk = thread % 16;
+      const int line = thread / 8, chunk = thread % 8;
       const int j_at = j_hi * 48 - j_n * 48 + line;
       const int e_at = chunk * 8;
-      const unsigned to = tile + chunk / 8 * 6144 + line * 128 + (chunk % 8 ^ (line & 7)) * 16;
+      const unsigned to = tile + line * 128 + (chunk ^ (line & 7)) * 16;
       const char* from = (const char*)(V_ptr + b * V_stride0 + j_at * V_stride1 + g * V_stride2 + e_at * V_stride3);
-      const long long down = 8LL * V_stride1 * 2;
+      const long long down = 16LL * V_stride1 * 2;
       #pragma unroll
-      for (int k = 0; k < 6; ++k)
-        ptx::cp_async(to + k * 1024, from + k * down, j_at + 8 * k < N ? 16 : 0);
+      for (int k = 0; k < 3; ++k)
+        ptx::cp_async(to + k * 2048, from + k * down, j_at + 16 * k < N ? 16 : 0);
     }
     ptx::cp_async_commit();
-#line 21 "schedules/ampere/attention_fa2_48.wg"
+#line 21 "schedules/ampere/attention_fa2_narrow.wg"
     // issue S[j] = mma(Qs, Ks[j])
     #pragma unroll
     for (int at = 0; at < 48; ++at)
@@ -608,35 +573,28 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
         for (int pair = 0; pair < 3; ++pair) {
           unsigned b2[4];
           ptx::ldmatrix(b2, start + pair * 2048 + 2 * k / 8 * 6144 + (chunk ^ 2 * k % 8) * 16);
-          ptx::mma_m16n8k16_bf16(&S[(2 * pair + 0) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[0], b2[1]);
-          ptx::mma_m16n8k16_bf16(&S[(2 * pair + 0) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[0], b2[1]);
-          ptx::mma_m16n8k16_bf16(&S[(2 * pair + 1) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[2], b2[3]);
-          ptx::mma_m16n8k16_bf16(&S[(2 * pair + 1) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[2], b2[3]);
+          ptx::mma_m16n8k16_f16(&S[(2 * pair + 0) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[0], b2[1]);
+          ptx::mma_m16n8k16_f16(&S[(2 * pair + 0) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[0], b2[1]);
+          ptx::mma_m16n8k16_f16(&S[(2 * pair + 1) * 8 + 0], a[0][0], a[0][1], a[0][2], a[0][3], b2[2], b2[3]);
+          ptx::mma_m16n8k16_f16(&S[(2 * pair + 1) * 8 + 4], a[1][0], a[1][1], a[1][2], a[1][3], b2[2], b2[3]);
         }
       }
     }
-#line 22 "schedules/ampere/attention_fa2_48.wg"
+#line 22 "schedules/ampere/attention_fa2_narrow.wg"
     // await Vs[j]
     ptx::cp_async_wait<0>();
     // Vs has arrived for all
     ptx::bar_sync(0 + 1, 128);
-#line 24 "schedules/ampere/attention_fa2_48.wg"
+#line 24 "schedules/ampere/attention_fa2_narrow.wg"
     // compute P[j]
-    // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
+    // S = select(N - j - 1 >= 0, S, -inf)
     {
       const int j_first = j_hi * 48 - j_n * 48 + first_col;
       const int limit = N - j_first - 1;
-      int limit2[4];
-      #pragma unroll
-      for (int half = 0; half < 4; ++half) {
-        const int i_row = i_lo + 0 * 128 + row + 8 * half;
-        limit2[half] = min(limit, i_row + N - M - j_first);
-      }
       #pragma unroll
       for (int at = 0; at < 48; ++at) {
-        const int half = at / 2 % 4;
         const int col = at / 8 * 8 + at % 2;
-        S[at] = (col <= limit2[half]) ? S[at] : -ptx::infinity();
+        S[at] = (col <= limit) ? S[at] : -ptx::infinity();
       }
     }
     // P.max.new = max(P.max, S over j)
@@ -707,20 +665,20 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
     #pragma unroll
     for (int half = 0; half < 4; ++half)
       P_max[half] = P_max_new[half];
-#line 25 "schedules/ampere/attention_fa2_48.wg"
+#line 25 "schedules/ampere/attention_fa2_narrow.wg"
     // rescale O
     // O = (O * P.max.corr)
     #pragma unroll
-    for (int at = 0; at < 128; ++at) {
+    for (int at = 0; at < 64; ++at) {
       const int half = at / 2 % 4;
       O[at] = O[at] * P_max_corr[half];
     }
-#line 26 "schedules/ampere/attention_fa2_48.wg"
+#line 26 "schedules/ampere/attention_fa2_narrow.wg"
     // pack P[j]
     #pragma unroll
     for (int at = 0; at < 24; ++at)
-      P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+      P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
     // issue O += mma(P[j], Vs[j])
     {
       const unsigned start = Vs + (lane % 16) * 128;
@@ -728,32 +686,32 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
       #pragma unroll
       for (int k = 0; k < 3; ++k) {
         #pragma unroll
-        for (int pair = 0; pair < 8; ++pair) {
+        for (int pair = 0; pair < 4; ++pair) {
           unsigned b2[4];
-          ptx::ldmatrix_t(b2, start + k * 2048 + 2 * pair / 8 * 6144 + (chunk ^ 2 * pair % 8) * 16);
-          ptx::mma_m16n8k16_bf16(&O[(2 * pair + 0) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0], P_frag[(2 * k + 0) * 4 + 1],
+          ptx::ldmatrix_t(b2, start + k * 2048 + (chunk ^ 2 * pair) * 16);
+          ptx::mma_m16n8k16_f16(&O[(2 * pair + 0) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0], P_frag[(2 * k + 0) * 4 + 1],
               P_frag[(2 * k + 1) * 4 + 0], P_frag[(2 * k + 1) * 4 + 1], b2[0], b2[1]);
-          ptx::mma_m16n8k16_bf16(&O[(2 * pair + 0) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2], P_frag[(2 * k + 0) * 4 + 3],
+          ptx::mma_m16n8k16_f16(&O[(2 * pair + 0) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2], P_frag[(2 * k + 0) * 4 + 3],
               P_frag[(2 * k + 1) * 4 + 2], P_frag[(2 * k + 1) * 4 + 3], b2[0], b2[1]);
-          ptx::mma_m16n8k16_bf16(&O[(2 * pair + 1) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0], P_frag[(2 * k + 0) * 4 + 1],
+          ptx::mma_m16n8k16_f16(&O[(2 * pair + 1) * 8 + 0], P_frag[(2 * k + 0) * 4 + 0], P_frag[(2 * k + 0) * 4 + 1],
               P_frag[(2 * k + 1) * 4 + 0], P_frag[(2 * k + 1) * 4 + 1], b2[2], b2[3]);
-          ptx::mma_m16n8k16_bf16(&O[(2 * pair + 1) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2], P_frag[(2 * k + 0) * 4 + 3],
+          ptx::mma_m16n8k16_f16(&O[(2 * pair + 1) * 8 + 4], P_frag[(2 * k + 0) * 4 + 2], P_frag[(2 * k + 0) * 4 + 3],
               P_frag[(2 * k + 1) * 4 + 2], P_frag[(2 * k + 1) * 4 + 3], b2[2], b2[3]);
         }
       }
     }
   }
   else {
-#line 27 "schedules/ampere/attention_fa2_48.wg"
+#line 27 "schedules/ampere/attention_fa2_narrow.wg"
     // issue O += mma(P[j], Vs[j])
     ptx::cp_async_wait<0>();
     // what was filled once an item has arrived
     ptx::bar_sync(0 + 1, 128);
     #pragma unroll
-    for (int at = 0; at < 128; ++at)
+    for (int at = 0; at < 64; ++at)
       O[at] = 0.0f;
   }
-#line 29 "schedules/ampere/attention_fa2_48.wg"
+#line 29 "schedules/ampere/attention_fa2_narrow.wg"
   // finish O, L via Os
   // whole rows
   // P.sum = sum over the lanes of a row
@@ -783,7 +741,7 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
       f[half] = __frcp_rn(P_sum[half]);
     }
     #pragma unroll
-    for (int at = 0; at < 128; ++at) {
+    for (int at = 0; at < 64; ++at) {
       const int half = at / 2 % 4;
       O[at] = ok[half] ? 0.0f : (O[at] * f[half]);
     }
@@ -791,10 +749,10 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
   {
     const unsigned tile = Os;
     #pragma unroll
-    for (int pair = 0; pair < 64; ++pair) {
+    for (int pair = 0; pair < 32; ++pair) {
       const int line = row + pair % 4 * 8, column = first_col + pair / 4 * 8;
-      ptx::store_shared_b32(tile + column / 64 * 16384 + ((line * 128 + column % 64 * 2) ^ (line & 7) * 16),
-          ptx::pack_bf16(O[2 * pair], O[2 * pair + 1]));
+      ptx::store_shared_b32(tile + ((line * 128 + column * 2) ^ (line & 7) * 16), ptx::pack_f16(O[2 * pair],
+          O[2 * pair + 1]));
     }
   }
   // written
@@ -802,14 +760,14 @@ attention_fa2_48_longest(const unsigned short* __restrict__ Q_ptr, long long Q_s
   // O[b, i, g * R + r, e], 16 bytes at once
   {
     const unsigned tile = Os;
-    const int line = thread / 16, chunk = thread % 16;
+    const int line = thread / 8, chunk = thread % 8;
     const int i_at = i_lo + 0 * 128 + line;
     const int e_at = chunk * 8;
-    const unsigned to = tile + chunk / 8 * 16384 + line * 128 + (chunk % 8 ^ (line & 7)) * 16;
+    const unsigned to = tile + line * 128 + (chunk ^ (line & 7)) * 16;
     char* from = (char*)(O_ptr + b * O_stride0 + i_at * O_stride1 + (g * R + r) * O_stride2 + e_at * O_stride3);
-    const long long down = 8LL * O_stride1 * 2;
+    const long long down = 16LL * O_stride1 * 2;
     #pragma unroll
-    for (int k = 0; k < 16; ++k)
-      if (i_at + 8 * k < M) ptx::store_global_16(from + k * down, ptx::load_shared_16(to + k * 1024));
+    for (int k = 0; k < 8; ++k)
+      if (i_at + 16 * k < M) ptx::store_global_16(from + k * down, ptx::load_shared_16(to + k * 2048));
   }
 }
