@@ -421,7 +421,8 @@ def start(layout: Layout, files: list[int]) -> Machine:
         pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, unseen=layout.takers[:],
         position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
         cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars,
-        waiting=[()] * bars, barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units,
-        store_groups=[()] * units, copies=[()] * units, copy_groups=[()] * units,
+        waiting=[()] * bars,
+        barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
+        copies=[()] * units, copy_groups=[()] * units,
         touched=list(files), defined=[0] * units, item=[-1] * units,
     )  # fmt: skip
