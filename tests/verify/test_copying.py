@@ -15,6 +15,7 @@ from tests.sim.programs import Change, drop, edit
 from tests.sim.test_faults import kind
 from wgdsl.diagnostics.model import Problem, WgError
 from wgdsl.diagnostics.protocol import ProtocolFault
+from wgdsl.diagnostics.sim import OverwrittenTooEarly, ReadTooEarly
 from wgdsl.program.expr import Affine
 from wgdsl.program.poly import Poly
 from wgdsl.roles import model as m
@@ -88,7 +89,6 @@ WRONG = {
     "overwritten by the next item": Wrong(
         Copying(persistent=True, pair=False), lambda p: last(p, kind(m.BarSync)), "WG0715", "is overwritten"
     ),
-    "too few slots": Wrong(Copying(ahead=2, stages=2), lambda p: lambda s: s, "WG0714", "is read"),
     "copied twice to one position": Wrong(PLAIN, lambda p: twice, "WG0715", "is overwritten"),
     "a share that a group of warps leaves out": Wrong(Copying(groups=2), lambda p: by_first(of("B0")), "WG0714", "is read"),
     "a wait that a group of warps leaves out": Wrong(
@@ -162,6 +162,13 @@ def q_of(program: RoleProgram) -> m.CopyAsync:
 
 def stored(program: RoleProgram) -> Step:
     return next(s for s in m.walk(program.kernels[0].roles[0].steps) if isinstance(s, m.StoreGlobal))
+
+
+def test_more_tiles_ahead_than_slots():
+    """The slot of the tile that is read is the one that is copied to: the text says as much."""
+    for shape in (Copying(ahead=2, stages=2), Copying(ahead=3, stages=2, early=True)):
+        assert {p.code for p in refusals(build(shape))} == {"WG0701"}
+        assert isinstance(fault(build(shape), 1), ReadTooEarly | OverwrittenTooEarly)
 
 
 # What isn't wrong.

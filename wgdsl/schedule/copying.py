@@ -1,9 +1,9 @@
 """copying: the steps of a role that copies for itself: its threads issue their shares, wait for them, and meet.
 
 In: a role whose fills name an engine of threads, and whose products are done when they are issued.  Out: its steps. Each fill
-is one group of copies. Before the first read of a tile the threads wait for their own copies of it, by how many groups have been
-issued since, and meet at one barrier, which tells each of the others' copies. Before a slot is filled again they have met since
-its last read. So one barrier often serves both: an `await` in front of a `fill` brings it there.
+is one group of copies. Before the first read of a tile the threads wait for their own copies of it, by how many groups have
+been issued since, and meet at one barrier, which tells each of the others' copies. Before a slot is filled again they have met
+since its last read. So one barrier often serves both: an `await` in front of a `fill` brings it there.
 """
 
 from __future__ import annotations
