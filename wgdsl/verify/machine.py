@@ -377,10 +377,15 @@ class Machine:
             for bit in g:
                 self.known[u.holders[0]] |= bit & ~busy
 
+    def commit_copies(self, u: Unit) -> None:
+        n = u.number
+        self.copy_groups[n] = _counted((*self.copy_groups[n], self.copies[n]))
+        self.copies[n] = ()
+
     def wait_copies(self, u: Unit, pending: int) -> None:
         n, groups = u.number, self.copy_groups[u.number]
         done = groups[: max(len(groups) - pending, 0)]
-        self.copy_groups[n] = groups[len(done) :]
+        self.copy_groups[n] = _counted(groups[len(done) :])
         flying = [own for g in (*self.copy_groups[n], self.copies[n]) for own in g]
         for k, h in enumerate(u.holders):
             busy = 0
@@ -398,6 +403,12 @@ class Machine:
                 acc |= p.acc
                 operand |= p.operand
         return acc, operand
+
+
+def _counted(groups: tuple[tuple[tuple[int, ...], ...], ...]) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Groups without the oldest ones that are empty, for which no wait makes a difference."""
+    first = next((k for k, g in enumerate(groups) if g), len(groups))
+    return groups[first:]
 
 
 def start(layout: Layout, files: list[int]) -> Machine:
