@@ -112,6 +112,8 @@ def find_schedule(program: str, name: str | Path | None, own: Unit, wanted: Want
         fit = [whole for whole in place if _target(whole.schedule, wanted) is not None]
         if fit:
             return _only(sorted(fit, key=lambda w: wanted.distance(w.schedule.target)), program)
+        if any(isinstance(whole.schedule, Explicit) for whole in place):
+            break  # it was written out to be run: nothing stands in for it
     others = [whole.schedule for place in looked for whole in place]
     if others:
         raise WgError(_mismatch(others[0], wanted, program, own))

@@ -85,7 +85,7 @@ CASES = {
     "longer chains": ("C[i,n] = select(0 <= n < i <= 7, Acc[i,n], -inf)", [{}]),
     "logic": ("C[i,n] = Acc[i,n] where not i == n and i % 2 == 0 or n == 3", [{}]),
     "a mask of data": ("in a: i32[M]\nin b: i32[N]\nC[i,n] = Acc[i,n] where a[i] == b[n] else -1.0", [{}]),
-    "powers": ("C[i,n] = Acc[i,n] * (-i ** 2) * 0.001 + 2 ** -1 + 2 ** 3 ** 2 + abs(Acc[i,n]) ** 0.5", [{}]),
+    "powers": ("C[i,n] = Acc[i,n] * (-f32(i) ** 2) * 0.001 + 2 ** -1 + 2 ** 3 ** 2 + abs(Acc[i,n]) ** 0.5", [{}]),
     "floors": ("C[i,n] = Acc[i,n] + (i - n) / 3 + (i - n) % 3 + (-7) / 2 + 7 / 2.0", [{}]),
     "literals": ("C[i,n] = max(Acc[i,n], -inf) + select(i < 0, nan, -0.0) + 1e-45 + 1_000 + .5", [{}]),
     "casts": ("C[i,n] = f32(f16(Acc[i,n])) + bf16(Acc[i,n] * 0.1) + i32(Acc[i,n]) + T(Acc[i,n])", [{}]),

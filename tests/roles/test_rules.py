@@ -8,17 +8,20 @@ import pytest
 
 from tests.shipped import attention as shipped_attention
 from tests.shipped import gemm as shipped_gemm
+from tests.sim.copying import Copying, build
 from tests.sim.programs import attention, drop, edit, gemm
-from wgdsl.foundation.dtypes import BF16
+from wgdsl.foundation.dtypes import BF16, F32
 from wgdsl.program.poly import Poly
 from wgdsl.roles.model import (
     Advance,
     Arrive,
     Begun,
+    CopyAsync,
     Elect,
     FenceAsync,
     Items,
     Leave,
+    Mma,
     NextItem,
     Pack,
     Registers,
@@ -121,6 +124,9 @@ def test_copies():
 def test_products():
     assert "`Acc` is a tile of 128 columns, the product has n 64" in whys(edit(gemm(), change(Wgmma, n=64)))
     assert any("is no K-major operand" in w for w in whys(edit(gemm(), change(Wgmma, k=128))))
+    k = gemm().kernels[0]
+    wide = tuple(replace(b, cols=b.cols * 2) if b.name == "Cs" else b for b in k.buffers)
+    assert any("elements, a tile of `Cs`" in w for w in whys(kernel_with(gemm(), buffers=wide)))
     assert any("64 x 64 of f16" in w for w in whys(edit(gemm(), change(Wgmma, dtype=BF16))))
 
 
@@ -144,3 +150,23 @@ def test_joined_items():
     assert "its body names the next item 0 times" in whys(joined(joined=True))
     assert "`begun` is its last step" in whys(joined(begun, NextItem(), joined=True))
     assert "it tells of the next item, which items learn of only where they are joined" in whys(joined(NextItem()))
+
+
+def copied(**cols):
+    return lambda s: replace(s, cols=replace(s.cols, **cols)) if isinstance(s, CopyAsync) else s
+
+
+def test_copies_of_threads():
+    program, uneven = build(Copying()), "its rows begin and end at multiples of 16 bytes"
+    assert whys(program) == []
+    assert uneven in whys(edit(program, copied(origin=Poly.of(4))))
+    assert uneven in whys(edit(program, copied(origin=Poly.of("M"))))
+    assert uneven not in whys(edit(program, copied(origin=Poly.of(8))))
+    assert any("elements, and a tile of" in w for w in whys(edit(program, copied(count=8))))
+
+
+def test_products_of_warps():
+    program = build(Copying())
+    assert any("n and k in steps of 16" in w for w in whys(edit(program, change(Mma, k=56))))
+    assert any("n and k in steps of 16" in w for w in whys(edit(program, change(Mma, n=272))))
+    assert "a product of warps takes bf16 and f16, not f32" in whys(edit(program, change(Mma, dtype=F32)))

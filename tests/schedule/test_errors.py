@@ -45,7 +45,7 @@ CASES = {
     "output never stored": ("attention", SIMPLE, ("finish O, L via Os", "finish O via Os"), "WG0419"),
     "more threads than a CTA has": ("attention", SIMPLE, ("role load : 1 warpgroup", "role load : 7 warpgroups"), "WG0404"),
     "several warpgroups fill": ("attention", SIMPLE, ("role load : 1 warpgroup", "role load : 2 warpgroups"), "WG0405"),
-    "another target": ("attention", SIMPLE, ("sm_90a", "sm_100a"), "WG0405"),
+    "another target": ("attention", SIMPLE, ("sm_90a", "sm_100a"), "WG0653"),
     "unknown part": ("attention", FA3, ("fill Qs.0", "fill Qs.2"), "WG0401"),
     "a line twice": ("attention", SIMPLE, ("stream j descending", "stream j stream j"), "WG0403"),
     "part never filled": ("attention", FA3, ("once { fill Qs.rest }", ""), "WG0417"),

@@ -6,8 +6,7 @@ import pytest
 
 from wgdsl.roles import model
 from wgdsl.targets.machine import ENGINES, MATRIX, flops, loaded_bytes, resident, sass_shape
-
-HOPPER = {"shared_sm": 228 * 1024, "shared_reserved": 1024}
+from wgdsl.targets.sm_90a import SM_90A
 
 
 @pytest.mark.parametrize(
@@ -51,4 +50,4 @@ def test_bytes_that_a_warp_loads(op, size):
     [(168, 384, 164_944, 1), (128, 128, 0, 4), (32, 1024, 0, 2), (24, 128, 0, 16), (64, 128, 100_000, 2), (16, 32, 0, 32)],
 )
 def test_residency(registers, threads, shared, ctas):
-    assert resident(registers=registers, threads=threads, shared=shared, **HOPPER) == ctas
+    assert resident(registers=registers, threads=threads, shared=shared, target=SM_90A) == ctas

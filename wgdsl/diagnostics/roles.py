@@ -89,15 +89,15 @@ class WrongNumber(Problem):
     code: ClassVar[str] = "WG1103"
     doc: ClassVar[
         str
-    ] = """Some numbers are given: a warpgroup's tile has 64 rows, a function its number of arguments, an access as many
+    ] = """Some numbers are given: a ring has at least one stage, a function its number of arguments, an access as many
 indices as its tensor has axes. `[part, s]` names the part where a barrier or buffer has several.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
 fails:
-  value Acc: tile 128 x 256 f32
+  ring Cs stages 0 holds (Cs)
 works:
-  value Acc: tile 64 x 256 f32
+  ring Cs stages 1 holds (Cs)
 """
 
     def title(self) -> str:

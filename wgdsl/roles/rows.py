@@ -322,8 +322,8 @@ STEPS = (
     ),
     Row(
         m.CopyOut,
-        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}(?wide= by 16 bytes)",
-        {"add": True},
+        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        {"add": True, "wide": False},
     ),
     Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})", {"add": False}),
     Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})", {"add": True}),

@@ -6,11 +6,13 @@ Each rule looks at one kernel and yields what breaks it: the step (or None for a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from math import gcd, prod
 
 from ..foundation.dtypes import F32
 from ..program.expr import indices_of, loads, regs
+from ..program.poly import Poly, Symbol
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -22,6 +24,10 @@ ALL_THREADS = (
     m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows, m.Mma, m.CopyAsync, m.CommitCopies,
     m.WaitCopies,
 )  # fmt: skip
+
+
+MMA_STEP, MMA_COLUMNS, MMA_TYPES = 16, 256, ("bf16", "f16")  # of a product of warps
+CHUNK = 16  # bytes that a thread copies at once
 
 
 @dataclass(frozen=True)
@@ -244,6 +250,12 @@ def _products(k: Kernel) -> Iterator[Found]:
         for s in walk(role.steps):
             if isinstance(s, m.Wgmma | m.Mma):
                 yield from _product(k, s, values)
+            if isinstance(s, m.Mma):
+                yield from _warp_product(s)
+            if isinstance(s, m.StoreShared):
+                x, b = values[s.src], k.buffer(s.buffer)
+                if x.kind == "tile" and (x.rows, x.cols) != (b.rows, b.cols):
+                    yield s, f"`{x.name}` has {x.rows} x {x.cols} elements, a tile of `{b.name}` {b.rows} x {b.cols}"
 
 
 def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Iterator[Found]:
@@ -263,6 +275,56 @@ def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Itera
             if shape[0] > b.rows or shape[1] > b.cols or b.dtype != s.dtype:
                 tile = f"a tile of `{b.name}`, {b.rows} x {b.cols} of {b.dtype}"
                 yield s, f"{tile}, is no {operand.major}-major operand of this product"
+
+
+def _warp_product(s: m.Mma) -> Iterator[Found]:
+    if s.n % MMA_STEP or s.k % MMA_STEP or not 0 < s.n <= MMA_COLUMNS or s.k <= 0:
+        yield (
+            s,
+            f"a product of warps has n and k in steps of {MMA_STEP}, n at most {MMA_COLUMNS}: this one has n {s.n}, k {s.k}",
+        )
+    if s.dtype.name not in MMA_TYPES:
+        yield s, f"a product of warps takes {' and '.join(MMA_TYPES)}, not {s.dtype}"
+
+
+# Copies of threads.
+def _chunks(k: Kernel) -> Iterator[Found]:
+    """Copies of 16 bytes at once."""
+    tiles = {f"{prefix}{a.index}.lo": a.tile for a in k.grid.axes for prefix in ("", m.NEXT)}
+    for role in k.roles:
+        for s in walk(role.steps):
+            if isinstance(s, m.Let):
+                tiles[s.name] = _unit(s.value, tiles)
+            if isinstance(s, m.CopyAsync) or (isinstance(s, m.CopyOut) and s.wide):
+                yield from _chunk(k, s, tiles)
+
+
+def _chunk(k: Kernel, s: m.CopyAsync | m.CopyOut, units: Mapping[str, int]) -> Iterator[Found]:
+    b, t = k.buffer(s.buffer), k.tensor(s.tensor)
+    bare = [p.bare for p in s.access]
+    if (s.rows.count, s.cols.count) != (b.rows, b.cols):
+        yield s, f"it copies {s.rows.count} x {s.cols.count} elements, and a tile of `{b.name}` has {b.rows} x {b.cols}"
+    elif b.dtype != t.dtype:
+        yield s, f"`{b.name}` holds {b.dtype}, `{t.name}` {t.dtype}"
+    elif len(bare) != len(t.shape) or s.rows.index == s.cols.index or {s.rows.index, s.cols.index} - set(bare):
+        yield s, f"`{s.rows.index}` and `{s.cols.index}` each stand alone in an index of `{t.name}`"
+    elif b.cols * b.dtype.nbytes % CHUNK or _unit(s.cols.origin, units) * b.dtype.nbytes % CHUNK:
+        yield s, f"its rows begin and end at multiples of {CHUNK} bytes"
+    elif isinstance(s, m.CopyOut) and not _stored_whole(k, t, bare.index(s.cols.index)):
+        yield s, f"rows of `{t.name}` may end within {CHUNK} bytes: it has to be copied element by element"
+
+
+def _unit(p: Poly, units: Mapping[str, int]) -> int:
+    """What a sum is a multiple of, at least: `units` has those of symbols."""
+    of = (abs(c) * prod(units.get(f.name, 1) if isinstance(f, Symbol) else 1 for f in t) for t, c in p.terms)
+    return gcd(*of)
+
+
+def _stored_whole(k: Kernel, t: m.TensorArg, inner: int) -> bool:
+    """Whether rows are whole chunks, or the kernel is told."""
+    extent = t.shape[inner].constant
+    told = any(p.kind == "flag" and p.tensor == t.name for p in k.params)
+    return told or (extent is not None and extent * t.dtype.nbytes % CHUNK == 0)
 
 
 def _values(k: Kernel) -> Iterator[Found]:
@@ -351,7 +413,8 @@ RULES = (
     Rule("one thread may arrive several times, each of the warps arrives once", _arrivals),
     Rule("joined items name the next one once, directly in their body, and say last whether they have begun it", _joined),
     Rule("a copy's box fills whole panels of its buffer, in its type and swizzle", _copies),
-    Rule("a product's operands and accumulator have its shape and type", _products),
+    Rule("a product's operands and accumulator have its shape and type, a tile that is written its buffer's shape", _products),
+    Rule("a copy of threads moves a whole tile, in pieces of 16 bytes", _chunks),
     Rule("what several CTAs add to holds f32", _adds),
     Rule("a role goes through its items once, outside of branches and loops", _once),
     Rule("items come from one place: the grid, the counter by one fetch each, or what another role has put", _given),

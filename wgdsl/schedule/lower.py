@@ -131,7 +131,7 @@ def _kernel(
 
 
 def _resident(plan: Plan, synced: list[RoleSync], threads: int) -> int:
-    """CTAs that an SM holds: as many as registers and shared memory allow, where a role says how many it takes."""
+    """CTAs that an SM's registers hold, where a role says how many it takes."""
     counts = [s.role.registers for s in synced if s.role.registers is not None and not s.sets_registers]
     return min((resident(threads, c) for c in counts), default=1)
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from . import wgmma
 from .descriptor import STEP_BYTES
 from .registers import FILE, GRANULE, WARPS
+from .sm_80 import SM_80
+from .sm_90a import SM_90A
+from .target import Target
 
 LANES = 32  # threads of a warp
 
@@ -98,24 +101,22 @@ def loaded_bytes(op: str) -> int:
     return 0
 
 
-# What one SM holds at once, of every architecture with such engines here (8.0 and 9.0).
-SM_THREADS = 2048
-SM_CTAS = 32
+SM_CTAS = 32  # at most at once, where an SM has 2048 threads; where it has 1536, its threads hold 12 CTAs of 128
 _UNIT = 256  # registers are given to a warp in units of so many
 
 
-def resident(*, registers: int, threads: int, shared: int, shared_sm: int, shared_reserved: int) -> int:
+def resident(*, registers: int, threads: int, shared: int, target: Target) -> int:
     """CTAs that fit on an SM at once, by registers a thread at launch, threads, and bytes of shared memory."""
     warps = -(-threads // LANES)
     warp_registers = -(-registers * LANES // _UNIT) * _UNIT
     return min(
         SM_CTAS,
-        SM_THREADS // (warps * LANES),
+        target.sm_threads // (warps * LANES),
         FILE // (warp_registers * warps) if registers else SM_CTAS,
-        shared_sm // (shared + shared_reserved),
+        target.shared_sm // (shared + target.shared_reserved),
     )
 
 
 assert _UNIT == GRANULE * LANES
-assert resident(registers=168, threads=384, shared=164_944, shared_sm=233_472, shared_reserved=1024) == 1
-assert resident(registers=242, threads=128, shared=65_536, shared_sm=167_936, shared_reserved=1024) == 2
+assert resident(registers=168, threads=384, shared=164_944, target=SM_90A) == 1
+assert resident(registers=242, threads=128, shared=65_536, target=SM_80) == 2

@@ -226,7 +226,7 @@ def column(schedule: str, k: RoleKernel, code: Code, made: Resources) -> Column:
     role = main.role if main is not None else next((r for r in k.roles if any(products_of(k, r.steps))), None)
     products = list(products_of(k, role.steps)) if role is not None else []
     target = TARGETS[k.target]
-    shared = k.shared_bytes + target.shared_slack  # what a launch asks for
+    shared = target.shared_bytes(k.shared_bytes)
     return Column(
         schedule=schedule,
         kernel=k.name,
@@ -245,8 +245,7 @@ def column(schedule: str, k: RoleKernel, code: Code, made: Resources) -> Column:
             registers=made.registers,
             threads=k.threads,
             shared=shared + made.shared,
-            shared_sm=target.shared_sm,
-            shared_reserved=target.shared_reserved,
+            target=target,
         ),
     )
 

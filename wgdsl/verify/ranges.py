@@ -207,4 +207,4 @@ def _fits(p: Poly, low: int, high: int) -> None:
     far = max(-low, high)
     if far > LARGEST:
         why = f"can come to {far if high >= -low else low} at sizes up to {SIZE}, and a kernel's integers go up to {LARGEST}"
-        raise _Wrong(str(p), why, "smaller numbers, or fewer factors")
+        raise _Wrong(str(p), why, "smaller numbers, fewer factors, or products of `f32(...)`")
