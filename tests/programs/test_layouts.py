@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.programs.edits import edit, plain
+from tests.programs.edits import ATTENTION, edit, plain
 from wgdsl.diagnostics.model import WgError
 from wgdsl.driver import compile
 from wgdsl.tools.running import run
@@ -47,3 +47,28 @@ def test_homes_of_one_tensor_are_told_apart_in_products():
         text = edit(PACKED, ("wgmma(P[j], Vs[j])", "wgmma(P[j], Ks[j])"), ("wgmma(Qs, Ks[j+1])", "wgmma(Qs, Vs[j+1])"))
         compile(text, schedule="packed", dims={"D": 64}, build=False)
     assert e.value.problems[0].code == "WG0408" and "`QKV[b, j, 1, h, d]`" in str(e.value)
+
+
+HEADS = {
+    "simple": ((8, 8), (40, 24), (72, 72), (104, 88), (192, 128)),
+    "fa3": ((72, 72), (120, 120), (192, 128)),
+    "fa2": ((8, 8), (40, 24), (72, 72)),
+    "fa2_narrow": ((120, 120), (192, 128)),
+    "two_80": ((248, 248), (256, 256)),
+}
+FILES = {
+    "fa3": "hopper/attention_fa3",
+    "simple": "hopper/attention_simple",
+    "fa2": "ampere/attention_fa2",
+    "fa2_narrow": "ampere/attention_fa2_narrow",
+    "two_80": "hopper/attention_two",
+}
+
+
+@pytest.mark.parametrize("schedule, d, e", [(s, d, e) for s, dims in HEADS.items() for d, e in dims])
+def test_head_dims_are_multiples_of_8(schedule, d, e):
+    """What a product takes in larger steps is filled up with zeros in shared memory."""
+    text = ATTENTION + plain(f"schedules/{FILES[schedule]}.wg").removeprefix("wg 1\n")
+    kernel = compile(text, schedule=schedule, dims={"D": d, "E": e}, options={"causal": True}, build=False)
+    for m, n in ((70, 200), (200, 130)):
+        assert run(kernel, {"B": 1, "M": m, "N": n, "G": 1, "R": 2}, device="sim", check=True).right, (m, n)

@@ -124,7 +124,8 @@ class Plan:
         return next((r for r in self.roles if r.split), None)
 
     def size(self, index: str, tensor: str = "", span: Span | None = None) -> int:
-        """Elements of one tile along an index: its tile size, 1 on the grid, or its whole extent."""
+        """Elements of one tile along an index: its tile size, 1 on the grid, or its whole extent, filled up with zeros where a
+        product takes it in larger steps."""
         if index in self.tiles:
             return self.tiles[index]
         if index in self.grid:
@@ -132,7 +133,16 @@ class Plan:
         extent = self.graph.extents[index]
         if extent.constant is None:
             raise WgError(ExtentNotFixed(span=span, index=index, extent=str(extent), tensor=tensor))
-        return extent.constant
+        step = self.steps.get(index, 1)
+        return -(-extent.constant // step) * step
+
+    @cached_property
+    def steps(self) -> dict[str, int]:
+        """The steps in which products take what runs along an index."""
+        engines = [ENGINES[name] for name in self.target.products]
+        contracts = [n for n in self.graph.nodes if isinstance(n, Reduce) and n.is_contract]
+        columns = dict.fromkeys((i for n in contracts for i in n.indices), max(e.n_step for e in engines))
+        return columns | dict.fromkeys((a for n in contracts for a in n.axes), max(e.k_step for e in engines))
 
     def is_split(self, index: str) -> bool:
         return self.split_role is not None and self.split_role.split == index
