@@ -87,9 +87,7 @@ SCORES = {
     "relative positions in a window": scored(
         f"{SCORE} + w[h, j - i + W] where i - W <= j <= i + W", "dims W", "in w: f32[H, 2 * W + 1]"
     ),
-    "relative positions, clipped": scored(
-        f"{SCORE} + w[h, min(max(j - i, -W), W) + W]", "dims W", "in w: f32[H, 2 * W + 1]"
-    ),
+    "relative positions, clipped": scored(f"{SCORE} + w[h, min(max(j - i, -W), W) + W]", "dims W", "in w: f32[H, 2 * W + 1]"),
     "temperature": scored("S[b,g,r,i,j] * t[h]", "in t: f32[H]"),
     "a formula": scored(f"{SCORE} + 0.1 * tanh(S[b,g,r,i,j]) * (i % 7) - 0.01 * (j / 3) where not i == j"),
     "sinks": sunk("sink[h]", "in sink: f32[H]"),

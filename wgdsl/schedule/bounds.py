@@ -1,9 +1,9 @@
 """bounds: between which elements of the streamed axis a domain lies, for the rows of an item and of a warpgroup.
 
 In: the domain's predicates and the plan.  Out: a `Bound` for each predicate that bounds the axis from above or below, and the
-predicates that are more than one such bound, which are tested on every tile. A union is bounded where all its parts are; one of
-bounds on the same side is such a bound itself. A dim that no index runs over bounds nothing: with as many sizes that loops hang on,
-the protocol can't be verified for all of them.
+predicates that are more than one such bound, which are tested on every tile. A union is bounded where all its parts are; one
+of bounds on the same side is such a bound itself. A dim that no index runs over bounds nothing: with as many sizes that loops
+hang on, the protocol can't be verified for all of them.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class _Limits:
 
 
 def tiles(elements: Poly, size: int) -> Poly:
-    """Whole tiles in so many elements. What is counted in blocks that are made of tiles, or that tiles are made of, isn't divided
-    twice."""
+    """Whole tiles in so many elements. What is counted in blocks that are made of tiles, or that tiles are made of, isn't
+    divided twice."""
     blocks = {m: c for m, c in elements.terms if len(m) == 1 and isinstance(m[0], Atom) and m[0].op == "floordiv"}
     whole = Poly(tuple((m, c // size) for m, c in blocks.items() if c % size == 0))
     rest = Poly(tuple((m, c) for m, c in elements.terms if m not in blocks or c % size))
@@ -96,7 +96,7 @@ def find_bounds(plan: Plan, domain: Expr) -> tuple[list[Bound], list[tuple[str, 
 
 
 def _unfloored(p: Expr, axis: str) -> Expr:
-    """The same predicate without a quotient of the axis: `j / c <= t` is `j <= c * t + c - 1`, and `j / c >= t` is `j >= c * t`."""
+    """The same without a quotient of the axis: `j / c <= t` is `j <= c * t + c - 1`, and `j / c >= t` is `j >= c * t`."""
     if isinstance(p, Logic):
         return p.map_children(lambda a: _unfloored(a, axis))
     if not isinstance(p, Affine) or p.poly.coefficient(axis) is not None:
@@ -152,8 +152,10 @@ def _affine(plan: Plan, p: Affine) -> _Limits:
         return _Limits()
     rows = highest != lowest
     if c.constant < 0:
-        return _Limits(upper=Side(*(floordiv(x, -c.constant) for x in (highest, own, lowest)), rows), exact=exact)
-    return _Limits(lower=Side(*(ceildiv(-x, c.constant) for x in (highest, own, lowest)), rows), exact=exact)
+        ends = [floordiv(x, -c.constant) for x in (highest, own, lowest)]
+        return _Limits(upper=Side(ends[0], ends[1], ends[2], rows), exact=exact)
+    ends = [ceildiv(-x, c.constant) for x in (highest, own, lowest)]
+    return _Limits(lower=Side(ends[0], ends[1], ends[2], rows), exact=exact)
 
 
 def _parameters(plan: Plan) -> frozenset[str]:
@@ -162,8 +164,8 @@ def _parameters(plan: Plan) -> frozenset[str]:
 
 
 def _in_blocks(rest: Poly, size: int) -> tuple[Poly, bool]:
-    """The largest that a sum can be where it counts blocks that don't fit the tiles, and whether it is that sum: then the end of
-    a block is no end of a tile, and the elements within a block of it bound the axis as well."""
+    """The largest that a sum can be where it counts blocks that don't fit the tiles, and whether it is that sum: the end of
+    such a block is no end of a tile, and what lies within a block of it bounds the axis as well."""
     out, exact = Poly(), True
     for factors, c in rest.terms:
         term = Poly(((factors, c),))

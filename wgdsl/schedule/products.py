@@ -12,7 +12,7 @@ from typing import NoReturn
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NoHome, NotYetSupported, RowsPerWarpgroup, TileShape, UnknownName, WrongProduct, WrongTarget
 from ..foundation.source import Span
-from ..program.expr import Load, loads
+from ..program.expr import loads
 from ..program.graph import Reduce
 from ..roles.model import Buffer
 from ..roles.shares import share_of
@@ -90,7 +90,8 @@ class _Match:
             self.wrong(f"the operands hold {self.named([a_tensor, b_tensor])}", f"multiply homes of {self.named(tensors)}")
         held = {self.plan.homes[h].access for h in (left, right) if h in self.plan.homes}
         if not held <= {x.access for x in read}:
-            self.wrong(f"the operands hold other elements of {self.named([a_tensor])}", f"multiply homes of {self.places(read)}")
+            why = f"the operands hold other elements of {self.named([a_tensor])}"
+            self.wrong(why, f"multiply homes of {' and '.join(f'`{x}`' for x in read)}")
         axis = node.axes[0]
         if len(node.axes) != 1:
             raise WgError(NotYetSupported(span=self.step.span, what="a product over several axes"))
@@ -150,9 +151,6 @@ class _Match:
 
     def named(self, tensors: list[str]) -> str:
         return " and ".join(f"`{display(self.plan.streamed, t)}`" for t in tensors)
-
-    def places(self, read: tuple[Load, ...]) -> str:
-        return " and ".join(f"`{x}`" for x in read)
 
     def rows_of(self, left: str) -> str:
         axis = self.node.axes[0]

@@ -50,9 +50,7 @@ def _match(graph: ProgramGraph, node: Map, axis: str, positives: frozenset[str])
     return _Found(reduce, factor, simplify(product([least, apply("rcp", factor)])))
 
 
-def _reduction(
-    graph: ProgramGraph, node: Map, e: Expr, axis: str, positives: frozenset[str]
-) -> tuple[Reduce, Expr] | None:
+def _reduction(graph: ProgramGraph, node: Map, e: Expr, axis: str, positives: frozenset[str]) -> tuple[Reduce, Expr] | None:
     """The reduction of the map's own kind of which an argument is a positive multiple, and that factor."""
     parts = factors(e)
     of = [f for f in parts if isinstance(f, Load)]

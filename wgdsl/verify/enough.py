@@ -2,7 +2,8 @@
 
 In: the integers that steer the roles, with what is bound, and an axis of tiles.  Out: which of its items are to be looked at.
 The first ones are enough where nothing changes when the tile's first element and the dim move together: item t of M elements
-then is item 0 of M - t. The last ones are enough where the dim only clips the tile: any other item is the last of fewer elements.
+then is item 0 of M - t. The last ones are enough where the dim only clips the tile: any other item is the last of fewer
+elements.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ class Normal:
         skeleton = (
             tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
             tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
-            tuple([() if dead[a] else tuple([rows for rows, _ in x.cleared[a]]) for a in atoms]), tuple(x.arrived), tuple(x.waiting), tuple(x.barred),
+            tuple([() if dead[a] else tuple([rows for rows, _ in x.cleared[a]]) for a in atoms]), tuple(x.arrived),
+            tuple(x.waiting), tuple(x.barred),
             *self._flying(x, steps), tuple([x.unseen[b] > 0 for b in barriers]) if self.apart else (),
         )  # fmt: skip
         return skeleton, (*bits[:know], *x.defined, *[~t for t in x.touched])
