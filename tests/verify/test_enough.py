@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.programs.test_masks_and_scores import MASKS, made, where
 from tests.verify.test_stretches import explored, items, way
+from wgdsl.diagnostics.model import WgError
+from wgdsl.driver import compile
 from wgdsl.program.poly import Poly, ceildiv, floordiv, minimum
 from wgdsl.roles.model import GridAxis
+from wgdsl.roles.settings import settings_text
+from wgdsl.roles.text import roles_text
 from wgdsl.verify.enough import enough
 
 M, N, LO, WG = map(Poly.of, ("M", "N", "i.lo", "wg"))
@@ -44,3 +50,17 @@ def test_items_of_any_size_are_among_those_tried(program, schedule):
     progress, most = explorer.progress, explorer.deepest
     tried = {way(progress, x, most) for x in progress.letters}
     assert not [x for x in items(progress, 3000, 0, 500) if way(progress, x, most) not in tried]
+
+
+def test_clears_at_both_ends_of_a_tile_are_each_needed():
+    """A tile in which a window begins and ends: whoever reads it has cleared both ends, or knows of one who has."""
+    program = MASKS["window of the past"]
+    kernel = made(program, "three")
+    text = roles_text(kernel.roles, settings=settings_text(kernel.graph), lines=False)
+    clears = list(dict.fromkeys(re.findall(r"clear Vs\[s.*$", text, re.M)))
+    assert len(clears) > 1
+    for clear in clears:
+        edited = text.replace(clear, f"if -wg >= 0 {{ {clear} }}")
+        with pytest.raises(WgError) as e:
+            compile(program, schedule=edited, build=False)
+        assert {p.code for p in e.value.problems} <= {"WG0713", "WG0714", "WG0715", "WG0716"}, clear
