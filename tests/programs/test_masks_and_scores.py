@@ -65,6 +65,7 @@ MASKS = {
     "chunks of tiles": where("i / 128 == j / 128"),
     "chunks across tiles": where("i / 48 == j / 48"),
     "chunks by argument": where("i / max(C, 1) == j / max(C, 1)", "dims C"),
+    "large chunks": where("i / 8192 == j / 8192 and j <= i + 3"),
     "this chunk and the last": where("i / 64 - 1 <= j / 64 <= i / 64"),
     "dilation": where("(i - j) % 3 == 0 and 0 <= i - j < 90"),
     "documents": where("doc[b,i] == other[b,j]", "in doc: i32[B, M]", "in other: i32[B, N]"),

@@ -16,6 +16,9 @@ from ..program.poly import Atom, Poly, Symbol, ceildiv, floordiv, maximum, minim
 from .plan import Plan
 
 
+MOST_BLOCK = 1024  # elements: sizes up to several blocks are tried when the protocol is verified
+
+
 @dataclass(frozen=True)
 class Side:
     """An element that bounds the axis, on the side that is asked about: the last one inside, or the first."""
@@ -143,7 +146,7 @@ def _joined(pick: Callable[..., Poly], sides: Sequence[Side | None]) -> Side | N
 def _affine(plan: Plan, p: Affine) -> _Limits:
     """j <= rest // q or j >= ceil(-rest / q) for a predicate q*j + rest >= 0 at both ends of the box."""
     c = p.poly.coefficient(plan.axis)
-    if c is None or not c.constant or p.poly.symbols() & _parameters(plan):
+    if c is None or not c.constant or p.poly.symbols() & _parameters(plan) or _largest_block(p.poly) > MOST_BLOCK:
         return _Limits()
     rest, exact = _in_blocks(p.poly.without([plan.axis]), plan.tiles[plan.axis])
     highest, _ = _extremes(plan, rest, whole=True)
@@ -156,6 +159,12 @@ def _affine(plan: Plan, p: Affine) -> _Limits:
         return _Limits(upper=Side(ends[0], ends[1], ends[2], rows), exact=exact)
     ends = [ceildiv(-x, c.constant) for x in (highest, own, lowest)]
     return _Limits(lower=Side(ends[0], ends[1], ends[2], rows), exact=exact)
+
+
+def _largest_block(p: Poly) -> int:
+    """Of those that a sum counts."""
+    quotients = (f for m, _ in p.terms for f in m if isinstance(f, Atom) and f.op == "floordiv")
+    return max((f.args[1].constant or 0 for f in quotients), default=0)
 
 
 def _parameters(plan: Plan) -> frozenset[str]:
