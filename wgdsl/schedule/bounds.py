@@ -15,7 +15,6 @@ from ..program.expr import Affine, Expr, Logic, conjuncts
 from ..program.poly import Atom, Poly, Symbol, ceildiv, floordiv, maximum, minimum
 from .plan import Plan
 
-
 MOST_BLOCK = 1024  # elements: sizes up to several blocks are tried when the protocol is verified
 
 
