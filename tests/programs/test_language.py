@@ -84,6 +84,7 @@ CASES = {
     "chained comparisons": ("C[i,n] = Acc[i,n] where 0 < i < 5", [{}]),
     "longer chains": ("C[i,n] = select(0 <= n < i <= 7, Acc[i,n], -inf)", [{}]),
     "logic": ("C[i,n] = Acc[i,n] where not i == n and i % 2 == 0 or n == 3", [{}]),
+    "a mask of truth values": ("in a: bool[M]\nin b: bool[N]\nC[i,n] = Acc[i,n] where a[i] and not b[n] else -1.0", [{}]),
     "a mask of data": ("in a: i32[M]\nin b: i32[N]\nC[i,n] = Acc[i,n] where a[i] == b[n] else -1.0", [{}]),
     "powers": ("C[i,n] = Acc[i,n] * (-f32(i) ** 2) * 0.001 + 2 ** -1 + 2 ** 3 ** 2 + abs(Acc[i,n]) ** 0.5", [{}]),
     "floors": ("C[i,n] = Acc[i,n] + (i - n) / 3 + (i - n) % 3 + (-7) / 2 + 7 / 2.0", [{}]),
@@ -128,7 +129,6 @@ def test_a_truth_value_is_given_as_one():
     "items, out, said",
     [
         ("in w: i64[M]\nC[i,n] = Acc[i,n] * w[i]", "f32", "`w`, whose elements are i64,"),
-        ("in w: bool[M]\nC[i,n] = Acc[i,n] where w[i]", "f32", "`w`, whose elements are bool,"),
         ("in w: e4m3[N]\nC[i,n] = Acc[i,n] * w[n]", "f32", "`w`, whose elements are e4m3,"),
         ("C[i,n] = Acc[i,n] > 0.0", "bool", "`C`, whose elements are bool,"),
         ("C[i,n] = Acc[i,n]", "e5m2", "`C`, whose elements are e5m2,"),

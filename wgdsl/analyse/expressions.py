@@ -84,7 +84,7 @@ class Expressions:
         if name in c.dims:
             return integer(c.dims[name] if env.raw else c.settle(c.dims[name]))
         if name in c.scalars:
-            return values.of_scalar(Scalar(name=name), c.scalars[name].dtype)
+            return values.of_argument(Scalar(name=name), c.scalars[name].dtype)
         if name in c.lets:
             return self._let(e, env)
         if name in env.indices:
@@ -125,7 +125,8 @@ class Expressions:
             refuse(_rank(tensor, len(e.indices), e.span))
         use = self.use(tensor, e.indices, env)
         self.sink.used(use)
-        return values.of_dtype(Load(tensor=tensor.name, access=use.access), tensor.dtype)
+        found = Load(tensor=tensor.name, access=use.access)
+        return (values.of_argument if tensor.indices is None else values.of_dtype)(found, tensor.dtype)
 
     def use(self, tensor: Tensor, indices: tuple[ast.Expr, ...], env: Env) -> Use:
         """The access map of one place. Fixed dims are put in; `raw` keeps them."""

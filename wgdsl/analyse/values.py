@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..diagnostics.analyse import LiteralRange, NotBuilt, TypeMismatch
 from ..foundation.dtypes import BOOL, F32, I32, DType
 from ..foundation.source import Span
-from ..program.expr import Apply, Cast, Cmp, Const, Expr, IndexValue, Scalar, Select
+from ..program.expr import Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Scalar, Select
 from ..program.poly import Poly, floordiv, maximum, minimum, mod
 from .problems import refuse
 
@@ -87,8 +87,8 @@ def of_dtype(expr: Expr, dtype: DType) -> Value:
     return Value({"float": "real"}.get(dtype.kind, dtype.kind), expr)
 
 
-def of_scalar(expr: Scalar, dtype: DType) -> Value:
-    """The value of a scalar argument; a truth value is passed as 0 or 1."""
+def of_argument(expr: Scalar | Load, dtype: DType) -> Value:
+    """The value of a scalar argument, or of an element of one; a truth value is passed as 0 or 1."""
     return truth(Cmp(op="ne", left=expr, right=Const(value=0))) if dtype == BOOL else of_dtype(expr, dtype)
 
 

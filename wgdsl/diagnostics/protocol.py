@@ -434,7 +434,8 @@ class TooManyStates(Problem):
     code: ClassVar[str] = "WG0722"
     doc: ClassVar[str] = """The verifier goes into a limited number of states of the protocol, and says so if that isn't enough,
 instead of letting a schedule pass. Rings that go round in different rhythms multiply states, and so do
-many kinds of items.
+many kinds of items. Loops that hang on many dims, on large numbers, or on blocks that tiles aren't made of
+have more sizes than can be tried.
 """
 
     def title(self) -> str:
@@ -444,6 +445,8 @@ many kinds of items.
         return (f"most differ in {self.widest}",) if self.widest else ()
 
     def help(self) -> str:
+        if self.unit != "states":
+            return "tile sizes that divide each other, smaller numbers in `where`, or a dim that is fixed at compile time"
         return "fewer stages, or rings whose depths divide each other"
 
 

@@ -419,7 +419,7 @@ class Elements:
         name = tensor.dtype.name
         if name in ("f16", "bf16"):
             element = f"{self.ctx.ptx('widen', name)}({element})"
-        elif name == "i32":
+        elif name in ("i32", "bool"):
             element = f"(float){element}"
         elif name != "f32":
             raise InternalError(f"no C++ for a load of {name} elements")

@@ -31,7 +31,7 @@ G3  what a body mentions is one of the node's indices, a reduction axis, or a fr
 G4  reduction axes are distinct and none of the node's indices; a reduction has at least one
 G5  every index and axis has an extent, over free dims only
 G6  a reduction's op is one of sum, max, min, argmax, argmin; argmax and argmin have one axis
-G7  predicates and conditions are truth values, numbers are not
+G7  predicates and conditions are truth values, numbers are not; an element of an argument is a number, 0 or 1 if it is `bool`
 G8  an output has one access polynomial for each axis of its shape, and each output tensor one node
 """
 
@@ -104,5 +104,6 @@ def _is_truth(e: Expr, graph: ProgramGraph) -> bool:
     if isinstance(e, Select):
         return _is_truth(e.then, graph)
     if isinstance(e, Load):
-        return e.tensor in graph.by_name and graph.by_name[e.tensor].dtype.kind == "bool"
+        node = graph.by_name.get(e.tensor)
+        return node is not None and not isinstance(node, Input) and node.dtype.kind == "bool"
     return isinstance(e, Cmp | Affine | Logic)

@@ -30,6 +30,7 @@ class State:
     node: Reduce
     correction: Expr | None = None
     references: tuple[str, ...] = ()  # the earlier states that the correction reads
+    start: Expr | None = None  # its first element, on nothing of the axis; None: the identity
     is_contract: bool = False  # a product with an input tensor: a matrix instruction accumulates it
 
     @property
@@ -84,6 +85,8 @@ def streamed_text(s: Streamed) -> str:
         if state is not None:
             n = state.node
             lines.append(f"  state {name}[{', '.join(n.indices)}] = {n.op}[{', '.join(n.axes)}] {n.body}")
+            if state.start is not None:
+                lines.append(f"        from: {state.start}")
             if state.correction is not None:
                 lines.append(f"        correction: {state.correction}")
             if name in s.masked_states:

@@ -128,8 +128,8 @@ class Computer:
         for n in names:
             s = self.streamed.state(n)
             if s is not None:
-                identity = const(float(IDENTITY[s.node.op]))
-                out.append(MapOp(dst=self.state_value(s), expr=identity, rows=rows))
+                start = s.start if s.start is not None else const(float(IDENTITY[s.node.op]))
+                out.append(MapOp(dst=self.state_value(s), expr=start, rows=rows))
                 if self.room(s) is not None:
                     out.append(MapOp(dst=self.room(s) or "", expr=const(0.0), rows=rows))
         return out
@@ -293,7 +293,7 @@ class _Ops:
         src = self.read(s.node.body)
         if s.name in self.streamed.masked_states and self.masked:
             src = Select(cond=self.read(self.predicate), then=src, other=const(float(IDENTITY[s.node.op])))
-        start: Expr | None = None
+        start: Expr | None = s.start
         if not self.first:
             start = Reg(name=value)
             if s.correction is not None and s.references[0] not in self.computer.lazy:

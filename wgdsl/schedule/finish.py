@@ -131,6 +131,10 @@ class MathSync(JoinedSync):
             return
         if cols is None:
             raise WgError(NotYetSupported(span=s.span, what=f"staging `{o.tensor}`, which has one element a row"))
+        if staged.buffer.rows_index != rows.index:
+            what = f"staging `{o.tensor}`, of which elements along `{rows.index}` lie side by side,"
+            cure = f"drop `via {staged.home.name}` and the line of `{staged.home.name}`: threads store registers in any layout"
+            raise WgError(NotYetSupported(span=s.span, what=what, cure=cure))
         dst = self.tile_of(o, value, s)
         if value != Reg(name=dst):
             self.emit(Compute(ops=(MapOp(dst=dst, expr=value, rows=rows, cols=cols),), note=text))

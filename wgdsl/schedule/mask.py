@@ -1,16 +1,17 @@
 """mask: what of the streamed axis an item has to visit, and where along it each predicate is partial.
 
 In: the domain's predicates and the plan.  Out: a `Trip`: tile range [lo, hi), trip count n, and for each predicate the
-positions (in stream order) at which a tile may hold elements on both sides of it. By interval analysis of affine
-predicates alone; any other predicate is partial everywhere.
+positions (in stream order) at which a tile may hold elements on both sides of it. By interval analysis of affine predicates
+(`bounds`); any other is partial everywhere between what bounds it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..program.expr import Affine, Expr, conjuncts
-from ..program.poly import Poly, ceildiv, floordiv, maximum, minimum
+from ..program.expr import Expr
+from ..program.poly import Poly, ceildiv, maximum, minimum
+from .bounds import Bound, find_bounds, tiles
 from .plan import Plan
 
 
@@ -60,28 +61,13 @@ class Trip:
         return self.hi - 1 - position if self.descending else self.lo + position
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """j <= rest // q (upper) or j >= ceil(-rest / q) (lower) for a predicate q*j + rest >= 0 at both ends of the box."""
-
-    name: str
-    predicate: Expr
-    upper: bool
-    loosest: Poly  # j bound for some row of the CTA
-    loosest_own: Poly  # j bound for some row of the warpgroup
-    tightest: Poly  # j bound for every row of the warpgroup
-    rows: bool  # whether it depends on the row
-
-
 def make_trip(plan: Plan, domain: Expr) -> Trip:
     """The trip along the streamed axis for elements inside `domain` and the axis' extent."""
     axis, size = plan.axis, plan.tiles[plan.axis]
-    found = _bounds(plan, domain)
-    free = (p for p, b in zip(conjuncts(domain), found[1:], strict=True) if b is None)
-    rest = [Partial(name=f"where{k}", predicate=p, start=Poly.of(0), stop=None) for k, p in enumerate(free)]
-    bounds = [b for b in found if b is not None]
-    hi = minimum(*(floordiv(b.loosest + size, size) for b in bounds if b.upper))
-    lows = [floordiv(b.loosest, size) for b in bounds if not b.upper]
+    bounds, free = find_bounds(plan, domain)
+    rest = [Partial(name=name, predicate=p, start=Poly.of(0), stop=None) for name, p in free]
+    hi = minimum(*(tiles(b.loosest + size, size) for b in bounds if b.upper))
+    lows = [tiles(b.loosest, size) for b in bounds if not b.upper]
     lo = maximum(0, *lows) if lows else Poly.of(0)
     lets = [(f"{axis}.hi", hi)]
     hi_name, lo_name = Poly.of(f"{axis}.hi"), lo
@@ -95,7 +81,7 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
     mask_lets: list[tuple[str, Poly]] = []
     starts = [b.loosest for b in bounds if not b.upper]
     stops = [b.loosest + 1 for b in bounds if b.upper and b.name != "end"]
-    partials = [_partial(plan, b, size, lo_name, hi_name, n, mask_lets) for b in bounds]
+    partials = [_partial(plan, b, size, lo_name, hi_name, n, mask_lets) for b in bounds if b.exact]
     seen_start = maximum(*starts) if starts else None
     seen_stop = minimum(*stops) if stops else None
     if seen_start is not None:
@@ -132,9 +118,9 @@ def _share(plan: Plan, lo: Poly, hi: Poly, lets: list[tuple[str, Poly]]) -> tupl
 def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:
     """The trip of a split role that passes over tiles which are empty for the rows of a warpgroup."""
     axis, size = plan.axis, plan.tiles[plan.axis]
-    bounds = [b for b in _bounds(plan, domain) if b is not None]
-    hi = minimum(*(floordiv(b.loosest_own + size, size) for b in bounds if b.upper))
-    lo = maximum(0, *(floordiv(b.loosest_own, size) for b in bounds if not b.upper))
+    bounds, _ = find_bounds(plan, domain)
+    hi = minimum(*(tiles(b.loosest_own + size, size) for b in bounds if b.upper))
+    lo = maximum(0, *(tiles(b.loosest_own, size) for b in bounds if not b.upper))
     head, tail = (trip.hi - hi, trip.hi - lo) if plan.descending else (lo - trip.lo, hi - trip.lo)
     head, tail = maximum(0, head), minimum(trip.n, tail)
     some = minimum(1, maximum(0, tail - head)) * _rows_left(plan)
@@ -158,58 +144,7 @@ def _rows_left(plan: Plan) -> Poly:
     return minimum(1, maximum(0, plan.graph.extents[role.split] - first))
 
 
-def _bounds(plan: Plan, domain: Expr) -> list[_Bound | None]:
-    """The end of the axis and each predicate of the domain as a bound, None for what is none."""
-    extent = Affine(poly=plan.graph.extents[plan.axis] - 1 - Poly.of(plan.axis))
-    parts = enumerate(conjuncts(domain))
-    return [_bound(plan, "end", extent), *(_bound(plan, f"where{k}" if k else "where", p) for k, p in parts)]
-
-
-def _bound(plan: Plan, name: str, p: Expr) -> _Bound | None:
-    if not isinstance(p, Affine):
-        return None
-    c = p.poly.coefficient(plan.axis)
-    if c is None or not c.constant:
-        return None
-    rest = p.poly.without([plan.axis])
-    highest, _ = _extremes(plan, rest, whole=True)
-    own, lowest = _extremes(plan, rest, whole=False)
-    if highest is None or lowest is None or own is None:
-        return None
-    if c.constant < 0:
-        q = -c.constant
-        loosest, loosest_own, tightest = (floordiv(x, q) for x in (highest, own, lowest))
-    else:
-        q = c.constant
-        loosest, loosest_own, tightest = (ceildiv(-x, q) for x in (highest, own, lowest))
-    return _Bound(name, p, c.constant < 0, loosest, loosest_own, tightest, highest != lowest)
-
-
-def _extremes(plan: Plan, rest: Poly, whole: bool) -> tuple[Poly | None, Poly | None]:
-    """(largest, smallest) of a polynomial over the rows of the CTA's tile (`whole`) or of the warpgroup's share."""
-    high: dict[str, Poly] = {}
-    low: dict[str, Poly] = {}
-    for s in rest.symbols() & set(plan.graph.extents):
-        c = rest.coefficient(s)
-        if c is None or c.constant is None:
-            return None, None
-        first, last = _range(plan, s, whole)
-        high[s], low[s] = (last, first) if c.constant > 0 else (first, last)
-    return rest.substitute(high), rest.substitute(low)
-
-
-def _range(plan: Plan, index: str, whole: bool) -> tuple[Poly, Poly]:
-    """First and last element that exists of the item's tile along an index."""
-    origin, size = plan.origin(index), plan.size(index)
-    if size == 1:
-        return origin, origin
-    if not whole and plan.is_split(index):
-        share = plan.axis_of(index)
-        origin, size = share.origin, share.count
-    return origin, minimum(origin + size, plan.graph.extents[index]) - 1
-
-
-def _partial(plan: Plan, b: _Bound, size: int, lo: Poly, hi: Poly, n: Poly, lets: list[tuple[str, Poly]]) -> Partial:
+def _partial(plan: Plan, b: Bound, size: int, lo: Poly, hi: Poly, n: Poly, lets: list[tuple[str, Poly]]) -> Partial:
     """Positions at which the bound cuts through a tile. Without rows it cuts at most the outermost one."""
     at_front = b.upper == plan.descending
     if not b.rows:
@@ -218,9 +153,9 @@ def _partial(plan: Plan, b: _Bound, size: int, lo: Poly, hi: Poly, n: Poly, lets
             name=b.name, predicate=b.predicate, start=Poly.of(0) if at_front else n - 1, stop=one if at_front else None
         )
     if b.upper:
-        full = floordiv(b.tightest + 1, size)  # tiles below this are full
+        full = tiles(b.tightest + 1, size)  # tiles below this are full
     else:
-        full = ceildiv(b.tightest, size)  # tiles from this on are full
+        full = tiles(b.tightest + (size - 1), size)  # tiles from this on are full
     cut = hi - full if plan.descending else full - lo
     name = f"{plan.axis}.{b.name}"
     lets.append((name, cut))

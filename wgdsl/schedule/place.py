@@ -232,7 +232,7 @@ class _Placer:
         )
         self.shape(home, buffer)
         inner = tensor.shape[cols_axis]
-        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0
+        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and len(tensor.shape) < TMA.rank
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
         return Placed(
             home=home,

@@ -47,6 +47,7 @@ MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
 TILES = "tiles"  # `split tiles`: whole items, unless the program has an index of that name
 WORK_ENGINE = "atomic"  # of the ring of work items
 ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
+READ = (*ELEMENTS, "bool")
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 
 
@@ -123,7 +124,8 @@ class Plan:
         return next((r for r in self.roles if r.split), None)
 
     def size(self, index: str, tensor: str = "", span: Span | None = None) -> int:
-        """Elements of one tile along an index: its tile size, 1 on the grid, or its whole extent."""
+        """Elements of one tile along an index: its tile size, 1 on the grid, or its whole extent, filled up with zeros where a
+        product takes it in larger steps."""
         if index in self.tiles:
             return self.tiles[index]
         if index in self.grid:
@@ -131,7 +133,16 @@ class Plan:
         extent = self.graph.extents[index]
         if extent.constant is None:
             raise WgError(ExtentNotFixed(span=span, index=index, extent=str(extent), tensor=tensor))
-        return extent.constant
+        step = self.steps.get(index, 1)
+        return -(-extent.constant // step) * step
+
+    @cached_property
+    def steps(self) -> dict[str, int]:
+        """The steps in which products take what runs along an index."""
+        engines = [ENGINES[name] for name in self.target.products]
+        contracts = [n for n in self.graph.nodes if isinstance(n, Reduce) and n.is_contract]
+        columns = dict.fromkeys((i for n in contracts for i in n.indices), max(e.n_step for e in engines))
+        return columns | dict.fromkeys((a for n in contracts for a in n.axes), max(e.k_step for e in engines))
 
     def is_split(self, index: str) -> bool:
         return self.split_role is not None and self.split_role.split == index
@@ -396,11 +407,8 @@ class _Planner:
         if d.tensor not in known:
             self.problems.append(UnknownName(span=d.span, what="input or output", name=d.tensor, known=known))
             return None
-        access = outputs[d.tensor].access if d.tensor in outputs else self.access(d.tensor)
+        access = outputs[d.tensor].access if d.tensor in outputs else self.access(d, axis)
         if access is None:
-            self.problems.append(
-                NotYetSupported(span=d.span, what=f"a home for `{d.tensor}`, which is read in two ways or none")
-            )
             return None
         reads = frozenset().union(*(p.symbols() for p in access))
         for i in d.indices:
@@ -423,16 +431,28 @@ class _Planner:
             span=d.span,
         )
 
-    def access(self, tensor: str) -> tuple[Poly, ...] | None:
-        """The one access map with which contractions read an input."""
-        found = {
-            x.access
-            for n in self.graph.nodes
-            if isinstance(n, Reduce)
-            for x in loads(n.body)
-            if isinstance(x, Load) and x.tensor == tensor
-        }
-        return found.pop() if len(found) == 1 else None
+    def access(self, d: ast.HomeDecl, axis: str) -> tuple[Poly, ...] | None:
+        """The access map with which contractions read an input; of several the one that has the home's indices."""
+        reads = (x for n in self.graph.nodes if isinstance(n, Reduce) for x in loads(n.body) if isinstance(x, Load))
+        every = list(dict.fromkeys(x.access for x in reads if x.tensor == d.tensor))
+        symbols = {a: frozenset().union(*(p.symbols() for p in a)) for a in every}
+        meant = [a for a in every if symbols[a] >= {*d.indices} and (axis in d.indices) == (axis in symbols[a])]
+        found = every if len(every) == 1 else meant
+        if len(found) == 1:
+            return found[0]
+        what = f"a home for `{d.tensor}`, which no product reads"
+        cure = "read it from global memory: drop this line"
+        if every:
+            what = f"a home for `{d.tensor}`, which products read in {len(every)} ways,"
+            forms = (", ".join(i for i in self.graph.extents if i in symbols[a] and i not in self.grid_axes()) for a in every)
+            cure = f"name the indices of one: {' or '.join(f'`{d.name} = {d.tensor}[{form}]`' for form in forms)}"
+        self.problems.append(NotYetSupported(span=d.span, what=what, cure=cure))
+        return None
+
+    def grid_axes(self) -> frozenset[str]:
+        """Indices of which a CTA has one."""
+        tiled = {i for d in self.of(ast.TileDecl) for i, _ in d.entries}
+        return frozenset(a for g in self.of(ast.GridDecl) for a in g.axes if a not in tiled)
 
     def check(self, plan: Plan, stream: ast.StreamDecl, grid: ast.GridDecl) -> None:
         if plan.axis in plan.grid:
@@ -496,11 +516,11 @@ class _Planner:
         """The types of elements that threads read and write themselves; a copy engine takes any."""
         held = {h.tensor for h in plan.homes.values() if not h.output}
         read = {x.tensor for n in self.graph.nodes for e in n.exprs() for x in loads(e)} - held
-        arrays = [(n.name, n.dtype, n.span) for n in self.graph.inputs if n.name in read]
-        arrays += [(n.tensor, n.dtype, n.span) for n in self.graph.outputs]
-        for name, dtype, span in arrays:
-            if dtype.name not in ELEMENTS:
-                cure = "types of elements: " + ", ".join(ELEMENTS)
+        arrays = [(n.name, n.dtype, READ, n.span) for n in self.graph.inputs if n.name in read]
+        arrays += [(n.tensor, n.dtype, ELEMENTS, n.span) for n in self.graph.outputs]
+        for name, dtype, known, span in arrays:
+            if dtype.name not in known:
+                cure = "types of elements: " + ", ".join(known)
                 self.problems.append(NotYetSupported(span=span, what=f"`{name}`, whose elements are {dtype},", cure=cure))
 
     def staged(self, plan: Plan) -> None:

@@ -80,13 +80,18 @@ class _Match:
 
     def product(self) -> Product:
         node, left, right = self.node, name_of(self.step.left), name_of(self.step.right)
-        tensors = [x.tensor for x in loads(node.body)]
+        read = loads(node.body)
+        tensors = [x.tensor for x in read]
         a_tensor = self.operand_tensor(left, self.step.left.span)
         b_tensor = self.operand_tensor(right, self.step.right.span)
         if right not in self.plan.homes:
             raise WgError(NoHome(span=self.step.right.span, name=right, homes=tuple(self.plan.homes)))
         if sorted((a_tensor, b_tensor)) != sorted(tensors):
             self.wrong(f"the operands hold {self.named([a_tensor, b_tensor])}", f"multiply homes of {self.named(tensors)}")
+        held = {self.plan.homes[h].access for h in (left, right) if h in self.plan.homes}
+        if not held <= {x.access for x in read}:
+            why = f"the operands hold other elements of {self.named([a_tensor])}"
+            self.wrong(why, f"multiply homes of {' and '.join(f'`{x}`' for x in read)}")
         axis = node.axes[0]
         if len(node.axes) != 1:
             raise WgError(NotYetSupported(span=self.step.span, what="a product over several axes"))

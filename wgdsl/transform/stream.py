@@ -16,6 +16,7 @@ from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramG
 from ..program.streamed import State, Streamed, old
 from .algebra import always_finite, factors, limit, linear, product, signed, simplify
 from .canonicalise import positive_scalars
+from .started import started
 
 
 def stream(graph: ProgramGraph, axis: str, span: Span | None = None) -> Streamed:
@@ -24,15 +25,16 @@ def stream(graph: ProgramGraph, axis: str, span: Span | None = None) -> Streamed
     if axis not in reduced:
         raise WgError(StreamAxisUnknown(span=span, axis=axis, reduced=tuple(reduced)))
     work = _Stream(graph, axis)
-    for node in graph.nodes:
+    for node in work.graph.nodes:
         work.visit(node)
     return work.result()
 
 
 class _Stream:
     def __init__(self, graph: ProgramGraph, axis: str):
-        self.graph, self.axis = graph, axis
+        self.axis = axis
         self.positives = positive_scalars(graph)
+        self.graph, self.starts = started(graph, axis, self.positives)
         self.tile: dict[str, Map | Domain | Reduce] = {}
         self.states: dict[str, State] = {}
         self.after: dict[str, Map | Domain] = {}
@@ -83,7 +85,7 @@ class _Stream:
         used = tuple(n for n in self.states if any(x.tensor == n for x in loads(body)))
         contract = node.is_contract and any(isinstance(self.graph.by_name.get(x.tensor), Input) for x in loads(node.body))
         if not used:
-            return State(node=node, is_contract=contract)
+            return State(node=node, start=self.starts.get(node.name), is_contract=contract)
         f = self.state_factor(body, frozenset(used))
         if f is None or node.op != "sum":
             raise WgError(NotSeparable(span=node.span, name=node.name, chain=used, summand=str(body)))

@@ -21,6 +21,7 @@ from ..program.poly import Atom, Poly
 from ..roles import model as m
 from ..roles.model import Kernel, Step
 from .control import conditions, decisive, holds, integers, items_of, polys_in, steering
+from .enough import enough
 from .machine import Found, Rule
 from .sizes import Sizes
 from .stretches import Parts, Rounds, Stretch
@@ -127,6 +128,11 @@ class _Space:
         blocks = {s for name in self.indices for s in self.axes[name].blocks.symbols()}
         self.dims = sorted((needed | blocks) & free_dims(kernel))
         self.others = sorted(free_dims(kernel) - set(self.dims))
+        steers = [p for s in steps if not isinstance(s, m.Let) for p in steering(s)]
+        named = {name: [v for n, v in lets if n == name] for name, _ in lets if name in needed}
+        most = {"wg": max((r.count for r in kernel.roles), default=1) - 1}
+        tiled = (name for name in self.indices if self.axes[name].tile > 1)
+        self.enough = {name: enough(self.axes[name], name, steers, named, most) for name in tiled}
 
     def _needed(self) -> set[str]:
         """Symbols on which decisive integers depend, through `Let`s too."""
@@ -172,13 +178,14 @@ class _Space:
         return int(np.prod([n for n in fixed if n] or [1]))
 
     def _with_blocks(self, bound: dict[str, Any], name: str) -> dict[str, Any]:
-        """Each entry once for each block of an axis."""
-        axis = self.axes[name]
-        blocks = np.maximum(np.broadcast_to(integers(axis.blocks)(bound), bound[""].shape), 0)
+        """Each entry once for each block of an axis that is to be looked at."""
+        axis, which = self.axes[name], self.enough.get(name, "all")
+        every = np.maximum(np.broadcast_to(integers(axis.blocks)(bound), bound[""].shape), 0)
+        blocks = every if which == "all" else np.minimum(every, 1)
         if int(blocks.sum()) > 4 * TRIES:
             raise Found(Rule.STATES, 0, name=f"{4 * TRIES} items to be tried", why=f"the items of a launch, by `{name}`")
         rows = np.repeat(np.arange(len(blocks)), blocks)
-        first = np.repeat(np.cumsum(blocks) - blocks, blocks)
+        first = np.repeat(np.cumsum(blocks) - blocks - (every - 1 if which == "last" else 0), blocks)
         out = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in bound.items()}
         return out | {name: (np.arange(len(rows)) - first) * axis.tile}
 

@@ -75,8 +75,8 @@ class Machine:
     position: list[int]  # unit * rings + ring
     tags: list[Tag | None]
     clears: list[int]  # those of the content
-    cleared: list[int]  # which rows are cleared, as the number of a choice; -1: none
-    covered: list[int]  # reads that knew of such a clear
+    cleared: list[tuple[tuple[int, int], ...]]  # which rows are cleared, as numbers of choices, and the clears of each
+    covered: list[int]  # reads that knew of a clear of each
     sharing: list[int]  # of the copies of threads, those that make up the content
     arrived: list[int]  # threads at a named barrier
     waiting: list[tuple[int, ...]]
@@ -160,27 +160,29 @@ class Machine:
                 self.known[h] |= own
 
     def _excused(self, atom: int, seen: int) -> int:
-        """Clears that a reader needn't know of: all clear the same, and it knows of those of one unit."""
-        for u in self.layout.units:
-            bits = self.layout.accesses.get((atom, u.number, CLEAR))
-            if bits is not None and self.clears[atom] & bits.all and not bits.all & ~seen:
-                return self.clears[atom]
-        return 0
+        """Clears that a reader needn't know of: of all rows that are cleared it knows of the clears of one unit."""
+        every = (self.layout.accesses.get((atom, u.number, CLEAR)) for u in self.layout.units)
+        known = [bits.all for bits in every if bits is not None and not bits.all & ~seen]
+        sure = all(any(own & clears for own in known) for _, clears in self.cleared[atom])
+        return self.clears[atom] if sure else 0
 
     def write(self, u: Unit, atom: int, kind: str, bits: Bits, tag: Tag, holders: tuple[int, ...], rows: int = -1) -> None:
         """A generic write: StoreShared (each warp its own rows), PutItem, or ClearRows."""
         need = self.layout.touches[atom]
         if kind == WRITE:
             need &= ~bits.all
-        elif kind == CLEAR and self.cleared[atom] == rows:
-            need &= ~(self.clears[atom] | self.covered[atom])
+        elif kind == CLEAR:  # zeros over zeros; and who has read has cleared such rows before
+            again = any(rows == cleared for cleared, _ in self.cleared[atom])
+            need &= ~(self.clears[atom] | (self.covered[atom] if again else 0))
         for h in holders:
             if missing := need ^ need & self.known[h]:
                 raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
         if kind == CLEAR:
             self.forget(bits.all)
             self.clears[atom] |= bits.all
-            self.cleared[atom] = rows
+            before = dict(self.cleared[atom])
+            self.covered[atom] = self.covered[atom] if rows in before else 0
+            self.cleared[atom] = tuple(sorted({**before, rows: before.get(rows, 0) | bits.all}.items()))
         else:
             self._replace(atom, bits.all, tag)
         self.happens(bits.all)
@@ -213,7 +215,7 @@ class Machine:
                 raise Found(Rule.OVERWRITE, u.number, bits=missing, atom=atom)
         self.forget(bits.all)
         if begins:
-            self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
+            self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, (), 0
         self.sharing[atom] = bits.all if begins else self.sharing[atom] | bits.all
         if self.sharing[atom] == layout.copies[atom]:
             old = layout.touches[atom] & ~self.sharing[atom]
@@ -226,7 +228,7 @@ class Machine:
         w, old = self.layout.width, self.layout.touches[atom]
         old, new = old | old << w, self.layout.every ^ (bits | bits << w)
         self.known = [x and (x | old) & new for x in self.known]
-        self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, -1, 0
+        self.tags[atom], self.clears[atom], self.cleared[atom], self.covered[atom] = tag, 0, (), 0
         self.sharing[atom] = 0
 
     def fence(self, u: Unit) -> None:
@@ -420,7 +422,7 @@ def start(layout: Layout, files: list[int]) -> Machine:
         layout=layout, known=[everything] * layout.holders + [0] * barriers + last + [0] * bars, phase=[0] * barriers,
         pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, unseen=layout.takers[:],
         position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
-        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars,
+        cleared=[()] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars,
         waiting=[()] * bars,
         barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
         copies=[()] * units, copy_groups=[()] * units,

@@ -97,6 +97,7 @@ class Normal:
         bits += [0 if dead[a] else x.covered[a] for a in atoms]
         know = len(bits)
         bits += [0 if dead[a] else x.clears[a] for a in atoms] + [0 if dead[a] else x.sharing[a] for a in atoms]
+        bits += [clears for a in atoms if not dead[a] for _, clears in x.cleared[a]]
         for off, high, down, low, up in steps:
             bits = [v & off | (v & high) >> down | (v & low) << up if v else 0 for v in bits]
         positions = [x.position[u * self.rings + r] - bases[r] for r, users in enumerate(self.users) for u in users]
@@ -104,7 +105,8 @@ class Normal:
         skeleton = (
             tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
             tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
-            tuple([-1 if dead[a] else x.cleared[a] for a in atoms]), tuple(x.arrived), tuple(x.waiting), tuple(x.barred),
+            tuple([() if dead[a] else tuple([rows for rows, _ in x.cleared[a]]) for a in atoms]), tuple(x.arrived),
+            tuple(x.waiting), tuple(x.barred),
             *self._flying(x, steps), tuple([x.unseen[b] > 0 for b in barriers]) if self.apart else (),
         )  # fmt: skip
         return skeleton, (*bits[:know], *x.defined, *[~t for t in x.touched])

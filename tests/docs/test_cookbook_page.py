@@ -1,0 +1,48 @@
+"""Each recipe of the cookbook is a change of the attention program that runs, on both targets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import wgdsl
+from tests.docs.pages import ROOT, blocks
+from tests.programs.edits import ATTENTION, plain
+from wgdsl.tools.running import run
+
+RECIPES = [text for kind, text in blocks(ROOT / "docs" / "cookbook.md") if kind == "recipe"]
+SCHEDULES = {s: plain(f"schedules/{s}.wg") for s in ("hopper/attention_three", "ampere/attention_fa2")}
+STATEMENT = re.compile(r"(\w+)\[.*?\] +=")
+
+
+def changed(recipe: str) -> str:
+    """The attention program with the lines of a recipe: statements stand where the first of them did that they replace."""
+    lines, old = recipe.splitlines(), ATTENTION.splitlines()
+    added = [line for line in lines if not STATEMENT.match(line)]
+    new = {m[1]: line for line in lines if (m := STATEMENT.match(line))}
+    known = {m[1] for line in old if (m := STATEMENT.match(line))}
+    out: list[str] = []
+    for line in old:
+        found = STATEMENT.match(line)
+        if line.startswith("let h"):
+            out += added
+        if found and found[1] in new:
+            while (name := next(iter(new))) != found[1]:
+                assert name not in known
+                out.append(new.pop(name))
+            out.append(new.pop(name))
+        else:
+            out.append(line)
+    assert not new
+    return "\n".join(out) + "\n"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_recipe(recipe, schedule):
+    dims = {"D": 64, "E": 64}
+    kernel = wgdsl.compile(changed(recipe), schedule=SCHEDULES[schedule], dims=dims, build=False)
+    more = {"W": 50} if "dims W" in recipe else {}
+    for m, n in ((70, 200), (200, 130)):
+        assert run(kernel, {"B": 2, "M": m, "N": n, "G": 1, "R": 2, **more}, device="sim", check=True).right, (m, n)
