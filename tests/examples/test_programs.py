@@ -29,7 +29,9 @@ class Example:
     options: dict[str, tuple] | None = None
 
 
-HEADS = tuple({"B": b, "M": m, "N": n, "H": h} for b, m, n, h in ((2, 70, 150, 1), (1, 1, 1, 2), (1, 140, 0, 1), (1, 200, 70, 1)))
+HEADS = tuple(
+    {"B": b, "M": m, "N": n, "H": h} for b, m, n, h in ((2, 70, 150, 1), (1, 1, 1, 2), (1, 140, 0, 1), (1, 200, 70, 1))
+)
 ROWS = tuple({"M": m, "N": n} for m, n in ((70, 300), (1, 1), (200, 0), (129, 129)))
 OVER_KEYS = (("simple", "sm_90a"), ("overlapped", "sm_90a"), ("warps", "sm_80"))
 OVER_ROWS = (("rows", "sm_90a"), ("warps", "sm_80"))
@@ -51,6 +53,7 @@ EXAMPLES = {
     "normaliser": over_rows(),
     "cross_entropy": over_rows(),
     "kernel_density": over_rows(),
+    "nearest": over_rows(),
     "chained": Example((("simple", "sm_90a"), ("warps", "sm_80")), {"K": 64, "E": 96}, ROWS),
 }
 CASES = [
@@ -65,9 +68,7 @@ CASES = [
 def _compiled(name: str, schedule: str, target: str, dtype: str, options: tuple[tuple[str, object], ...]) -> Kernel:
     path = resource("examples", name, f"{name}.wg")
     fixed = EXAMPLES[name].fixed
-    return compile(
-        path, schedule=schedule, target=target, dims=fixed, types={"T": dtype}, options=dict(options), build=False
-    )
+    return compile(path, schedule=schedule, target=target, dims=fixed, types={"T": dtype}, options=dict(options), build=False)
 
 
 @pytest.mark.parametrize(("name", "schedule", "target", "dtype", "options"), CASES)

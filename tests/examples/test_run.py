@@ -22,6 +22,7 @@ SMALL = {
     "normaliser": "70,40,64",
     "cross_entropy": "70,40,64",
     "kernel_density": "70,40,64",
+    "nearest": "70,40,64",
     "chained": "70,40,64,32",
 }
 

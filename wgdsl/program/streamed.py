@@ -25,10 +25,15 @@ def old(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """A reduction along the streamed axis. `node.body` is the summand in terms of tile nodes and running states."""
+    """A reduction along the streamed axis. `node.body` is the summand in terms of tile nodes and running states.
+
+    kept: where the summand counts only elements equal to an earlier extreme, the condition under which that hasn't moved. The
+    old content is nothing's where it has: the `correction` of a sum is then 0.
+    """
 
     node: Reduce
     correction: Expr | None = None
+    kept: Expr | None = None
     references: tuple[str, ...] = ()  # the earlier states that the correction reads
     is_contract: bool = False  # a product with an input tensor: a matrix instruction accumulates it
 
@@ -86,6 +91,8 @@ def streamed_text(s: Streamed) -> str:
             lines.append(f"  state {name}[{', '.join(n.indices)}] = {n.op}[{', '.join(n.axes)}] {n.body}")
             if state.correction is not None:
                 lines.append(f"        correction: {state.correction}")
+            elif state.kept is not None:
+                lines.append(f"        kept where {state.kept}")
             if name in s.masked_states:
                 lines.append("        masked at its operand")
             if name in s.guarded:

@@ -1,7 +1,8 @@
 """stream: program graph -> streamed graph, derived from algebra alone.
 
 A reduction over the axis may use earlier reductions over it where its operand is f(earlier) * g(element): the state then
-holds f(running) * sum of g, and is multiplied by f(new) / f(old) when they move. Nothing is recognised by name.
+holds f(running) * sum of g, and is multiplied by f(new) / f(old) when they move. Where the operand counts only what equals an
+extreme, it is kept while that stays, and begins anew when it moves. Nothing is recognised by name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from ..diagnostics.model import WgError
 from ..diagnostics.transform import NotSeparable, NotStreamable, StreamAxisUnknown
 from ..foundation.source import Span
-from ..program.expr import Apply, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
+from ..program.expr import Apply, Cmp, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.streamed import State, Streamed, old
 from .algebra import always_finite, factors, limit, linear, product, signed, simplify
@@ -84,10 +85,40 @@ class _Stream:
         contract = node.is_contract and any(isinstance(self.graph.by_name.get(x.tensor), Input) for x in loads(node.body))
         if not used:
             return State(node=node, is_contract=contract)
+        kept = self.kept(node, body, used)
+        if kept is not None:
+            factor = Select(cond=kept, then=const(1.0), other=const(0.0)) if node.op == "sum" else None
+            return State(node=node, correction=factor, kept=kept, references=used, is_contract=contract)
         f = self.state_factor(body, frozenset(used))
         if f is None or node.op != "sum":
             raise WgError(NotSeparable(span=node.span, name=node.name, chain=used, summand=str(body)))
         return State(node=node, correction=self.quotient(f, frozenset(used)), references=used, is_contract=contract)
+
+    def kept(self, node: Reduce, body: Expr, used: tuple[str, ...]) -> Expr | None:
+        """Under which condition old elements still count where only those do that equal the extreme of all: while it stays.
+        When it moves none of them equals it, since they were all on the other side."""
+        nothing = const(float(IDENTITY[node.op]))
+        parts = factors(body) if node.op == "sum" else [body]
+        found = [f for f in parts if _mentions(f, frozenset(used))]
+        if len(found) != 1 or not isinstance(found[0], Select) or found[0].other != nothing:
+            return None
+        cond = found[0].cond
+        if not (isinstance(cond, Cmp) and cond.op == "eq") or _mentions(found[0].then, frozenset(used)):
+            return None
+        for element, extreme in ((cond.left, cond.right), (cond.right, cond.left)):
+            if isinstance(extreme, Load) and used == (extreme.tensor,) and self.is_extreme(extreme, element):
+                return Cmp(op="eq", left=_older(extreme, frozenset(used)), right=extreme)
+        return None
+
+    def is_extreme(self, extreme: Load, element: Expr) -> bool:
+        """Whether a state is the largest or the smallest of just these elements, all of them or all that are numbers."""
+        node = self.states[extreme.tensor].node
+        if node.op not in ("max", "min"):
+            return False
+        operand = substitute_indices(self.expand(node.body), dict(zip(node.indices, extreme.access, strict=True)))
+        if isinstance(operand, Select) and operand.cond == Cmp(op="eq", left=element, right=element):
+            return operand.then == element and operand.other == const(float(IDENTITY[node.op]))
+        return operand == element
 
     def expand(self, e: Expr) -> Expr:
         """With the bodies of elementwise tile nodes written in; contractions and states stay loads."""
@@ -161,7 +192,7 @@ class _Stream:
             r
             for s in self.states.values()
             for r in s.references
-            if self.states[r].node.op in ("max", "min") and s.correction is not None
+            if self.states[r].node.op in ("max", "min") and s.correction is not None and s.kept is None
         )
         fills, masks, masked = self.fills()
         self.predicates(len(masks) + len(masked))
