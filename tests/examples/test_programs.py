@@ -56,6 +56,11 @@ EXAMPLES = {
     "nearest": over_rows(),
     "chained": Example((("simple", "sm_90a"), ("warps", "sm_80")), {"K": 64, "E": 96}, ROWS),
 }
+EXAMPLES["gemm_statistics"] = Example(
+    (("pipelined", "sm_90a"), ("warps", "sm_80")),
+    {},
+    tuple({"M": m, "N": n, "K": k} for m, n, k in ((70, 300, 72), (1, 1, 8), (200, 0, 64), (129, 257, 200), (130, 260, 0))),
+)
 CASES = [
     (name, schedule, target, dtype, dict(zip(x.options or {}, values, strict=True)))
     for name, x in EXAMPLES.items()

@@ -23,6 +23,7 @@ SMALL = {
     "cross_entropy": "70,40,64",
     "kernel_density": "70,40,64",
     "nearest": "70,40,64",
+    "gemm_statistics": "70,40,72",
     "chained": "70,40,64,32",
 }
 

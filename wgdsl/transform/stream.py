@@ -37,6 +37,7 @@ class _Stream:
         self.tile: dict[str, Map | Domain | Reduce] = {}
         self.states: dict[str, State] = {}
         self.after: dict[str, Map | Domain] = {}
+        self.folds: list[Reduce] = []
         self.outputs: list[Output] = []
         self.order: list[str] = []
 
@@ -56,8 +57,15 @@ class _Stream:
             self.after[node.name] = replace(node, body=self.finish(node.body))
         elif isinstance(node, Domain):
             self.after[node.name] = self.restricted(node)
+        elif isinstance(node, Reduce) and self.folded(node):
+            self.folds.append(replace(node, body=self.finish(node.body)))
         else:
             raise WgError(NotStreamable(span=node.span, name=node.name, why=f"it doesn't run along `{self.axis}`"))
+
+    def folded(self, node: Reduce) -> bool:
+        """Whether a reduction along another axis is one of final values."""
+        read = {x.tensor for x in loads(self.finish(node.body))}
+        return bool(read & {*self.states, *(f.name for f in self.folds)}) and len(node.axes) == 1
 
     def restricted(self, node: Domain) -> Domain:
         """A restriction after the loop. Without `else` nothing is written in: the output stores 0 outside its domain."""
@@ -208,6 +216,7 @@ class _Stream:
             fills=fills,
             masks=masks,
             masked_states=masked,
+            folds=tuple(self.folds),
         )
 
     def additive_input(self, guarded: frozenset[str]) -> bool:
