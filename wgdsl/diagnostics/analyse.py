@@ -856,7 +856,7 @@ class NotBuilt(Problem):
     cure: str = ""
 
     code = "WG0223"
-    doc = """Gathered accesses, `assume`, recurrences and integer division of tensor elements are part of the
+    doc = """Gathered accesses of arguments, `assume`, recurrences and integer division of tensor elements are part of the
 language, but this version of the compiler doesn't build them yet.
 
 fails:
