@@ -56,6 +56,11 @@ EXAMPLES = {
     "nearest": over_rows(),
     "chained": Example((("simple", "sm_90a"), ("warps", "sm_80")), {"K": 64, "E": 96}, ROWS),
 }
+EXAMPLES["retention"] = Example(
+    OVER_KEYS,
+    {"D": 64, "E": 64},
+    tuple({"B": b, "N": n, "H": h} for b, n, h in ((2, 150, 1), (1, 1, 2), (1, 0, 1), (1, 200, 1))),
+)
 EXAMPLES["gemm_statistics"] = Example(
     (("pipelined", "sm_90a"), ("warps", "sm_80")),
     {},

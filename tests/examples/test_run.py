@@ -24,6 +24,7 @@ SMALL = {
     "kernel_density": "70,40,64",
     "nearest": "70,40,64",
     "gemm_statistics": "70,40,72",
+    "retention": "1,70,1,64,64",
     "chained": "70,40,64,32",
 }
 
