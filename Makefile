@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP) ## attention: compiled for sm_90a, its report, then run (on a GPU, else simulated) and checked
+demo: $(STAMP) ## attention: its report, then run (on a GPU, else simulated) and checked; compiled for every target
 	$(PY) examples/attention/run.py --demo
 
 test: $(STAMP) ## every test that needs no GPU, the slow ones left out

@@ -23,7 +23,7 @@ class Shipped:
     options: tuple[tuple[str, object], ...] = ()
     dims: tuple[tuple[str, int], ...] = ()
     dtype: str = "bf16"
-    target: str = "sm_90a"
+    target: str | None = "sm_90a"  # None: what the schedule is written for
 
     @property
     def name(self) -> str:

@@ -235,6 +235,28 @@ def diff(
 
 
 @app.command()
+def retarget(
+    words: Annotated[list[str], typer.Argument(metavar="[FILE] SCHEDULE", help="FILE: the program's; a name or a `.wg` file")],
+    to: Annotated[str, typer.Option("--to", metavar="ARCH", help="sm_80, sm_86, sm_89 or sm_120")],
+    set_: Annotated[list[str] | None, typer.Option("--set", "--dims", metavar="NAME=VALUE ...", help="what is fixed")] = None,
+    program: Program = None,
+    form: Annotated[str, typer.Option("--format", metavar="text|json", help="of the report")] = "text",
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write the schedule there")] = None,
+) -> None:
+    """Turn a Hopper schedule into an Ampere one, and say what became of each directive and why."""
+    from .tools.retargeting import retarget_texts
+
+    if len(words) not in (1, 2):
+        raise typer.BadParameter("one schedule, and perhaps the program's file before it")
+    report, text = retarget_texts(words, to, set_ or [], program, form)
+    typer.echo(report, nl=False)
+    if output is not None:
+        output.write_text(text)
+    elif form == "text":
+        typer.echo("\n" + text, nl=False)
+
+
+@app.command()
 def compare(
     file: File,
     schedules: Annotated[str, typer.Option("--schedules", metavar="A,B,...", help="names or `.wg` files: a column each")],

@@ -282,14 +282,28 @@ def proposing(journal: Journal, failed: WgError) -> list[Problem]:
 
 def _lowers(streamed: Any, schedule: ast.Schedule) -> bool:
     """Whether another schedule along the same axis can be lowered, and passes the checks."""
-    from .schedule.lower import lower as lower_schedule
-    from .verify import check_structure
-
     try:
-        check_structure(lower_schedule(streamed, schedule))
+        placed(streamed, schedule)
     except WgError:
         return False
     return True
+
+
+def placed(streamed: Any, schedule: ast.Schedule) -> Any:
+    """The role program of another schedule along the same axis, whose counts and budgets are right but whose events nobody has
+    looked at. Raises WgError."""
+    from .schedule.lower import lower as lower_schedule
+    from .verify import check_structure
+
+    roles = lower_schedule(streamed, schedule)
+    check_structure(roles)
+    return roles
+
+
+def pieces(journal: Journal) -> Iterator[tuple[ast.Schedule, Any]]:
+    """The kernels of a lowered schedule: the schedule of each, all its numbers settled, and its streamed graph."""
+    for piece, streamed in zip(journal.forms["cut"], journal.forms["stream"], strict=True):
+        yield piece.schedule, streamed
 
 
 def _trial(found: Found, settings: Settings) -> WgError | None:

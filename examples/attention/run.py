@@ -12,9 +12,10 @@ from pathlib import Path
 
 import wgdsl
 from wgdsl.runtime import cuda
-from wgdsl.tools.running import run, summary
+from wgdsl.tools.running import Run, run, summary
 
 PROGRAM = Path(__file__).with_name("attention.wg")
+WARPS = {64: "fa2", 128: "fa2_narrow"}  # schedules for sm_80, by head dim
 
 
 def on_gpu(kernel: wgdsl.Kernel, given: argparse.Namespace) -> None:
@@ -37,9 +38,35 @@ def on_gpu(kernel: wgdsl.Kernel, given: argparse.Namespace) -> None:
     print(f"{what}: {1e6 * seconds:.0f} us, {work / seconds / 1e12:.0f} TFLOP/s")
 
 
+def for_other_targets(given: argparse.Namespace, dims: dict[str, int]) -> None:
+    """The same program by a schedule for warps, on every target that takes it; the first one is run, too."""
+    for target in ("sm_80", "sm_86", "sm_89", "sm_120"):
+        kernel = compiled(given, WARPS[given.head_dim], target)
+        print(f"{kernel}: compiled")
+        if target == "sm_80":
+            report(run(kernel, dims, device="gpu" if cuda.available() else "sim", check=True))
+
+
+def compiled(given: argparse.Namespace, schedule: str, target: str = "auto") -> wgdsl.Kernel:
+    return wgdsl.compile(
+        PROGRAM,
+        schedule=schedule,
+        target=target,
+        dims={"D": given.head_dim, "E": given.head_dim},
+        types={"T": given.dtype},
+        options={"causal": given.causal},
+    )
+
+
+def report(checked: Run) -> None:
+    print("\n".join(summary(checked)))
+    if not checked.right:
+        raise SystemExit("the result is wrong")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--demo", action="store_true", help="show the report too")
+    parser.add_argument("--demo", action="store_true", help="show the report, and compile for the other targets too")
     parser.add_argument("--schedule", default="fa3")
     parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128])
     parser.add_argument("--dtype", default="bf16", choices=["f16", "bf16"])
@@ -48,22 +75,15 @@ def main() -> None:
     given = parser.parse_args()
 
     started = time.perf_counter()
-    kernel = wgdsl.compile(
-        PROGRAM,
-        schedule=given.schedule,
-        dims={"D": given.head_dim, "E": given.head_dim},
-        types={"T": given.dtype},
-        options={"causal": given.causal},
-    )
+    kernel = compiled(given, given.schedule)
     print(f"{kernel}: compiled in {time.perf_counter() - started:.1f} s")
     if given.demo:
         print(kernel.report)
 
     dims = dict(zip("BMNGR", map(int, given.shape.split(",")), strict=True))
-    checked = run(kernel, dims, device="gpu" if cuda.available() else "sim", check=True)
-    print("\n".join(summary(checked)))
-    if not checked.right:
-        raise SystemExit("the result is wrong")
+    report(run(kernel, dims, device="gpu" if cuda.available() else "sim", check=True))
+    if given.demo:
+        for_other_targets(given, dims)
     if cuda.available():
         on_gpu(kernel, given)
 

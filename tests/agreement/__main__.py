@@ -1,4 +1,4 @@
-"""`python -m tests.agreement [COUNT [FIRST]]`: how the two judges see that many seeded cases."""
+"""`python -m tests.agreement [COUNT [FIRST [TARGET]]]`: how the two judges see that many seeded cases."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from tests.agreement.cases import seeded
 from tests.agreement.verdicts import table, verdict
 
 
-def main(count: int = 300, first: int = 0) -> None:
-    found = {seed: verdict(seeded(seed)) for seed in range(first, first + count)}
+def main(count: int | str = 300, first: int | str = 0, target: str = "sm_90a") -> None:
+    count, first = int(count), int(first)
+    found = {seed: verdict(seeded(seed, target)) for seed in range(first, first + count)}
     print(table(found.values()))
     for seed, v in found.items():
         if v.missed or (v.refused and not v.wrong):
@@ -18,4 +19,4 @@ def main(count: int = 300, first: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

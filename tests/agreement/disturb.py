@@ -16,7 +16,7 @@ Way = tuple[tuple[int, str], ...]  # from a role's steps into nested ones: (whic
 
 EVENTS = (
     m.Wait, m.Expect, m.Arrive, m.Advance, m.Tma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive,
-    m.StoreShared, m.CommitStore, m.WaitStore, m.Zero, m.Pack, m.Wgmma,
+    m.StoreShared, m.CommitStore, m.WaitStore, m.Zero, m.Pack, m.Wgmma, m.CopyAsync, m.CommitCopies, m.WaitCopies, m.Mma,
 )  # fmt: skip
 FIXED = (m.Items, m.Let, m.StoreGlobal, m.TmaStore)  # what they do is no part of the protocol
 
@@ -167,6 +167,9 @@ NUMBERS = (
     m.BarSync,
     m.BarArrive,
     m.Tma,
+    m.CopyAsync,
+    m.WaitCopies,
+    m.Mma,
 )
 
 
@@ -184,11 +187,11 @@ def _other(s: Step, by: int) -> Steps:
         return (replace(s, slot=_lag(s.slot, by)),) if by % 3 else _by_others(s)
     if isinstance(s, m.Advance):
         return (replace(s, stages=Poly.of((0, 2, 3)[by % 3])),)
-    if isinstance(s, m.WaitGroup):
+    if isinstance(s, m.WaitGroup | m.WaitCopies):
         return (replace(s, pending=max(0, s.pending + (1, -1, 2)[by % 3])),)
     if isinstance(s, m.WaitStore):
         return (replace(s, pending=s.pending + 1) if by % 2 else replace(s, read=not s.read),)
-    if isinstance(s, m.Wgmma):
+    if isinstance(s, m.Wgmma | m.Mma):
         return (
             replace(s, zero=TRUE if by % 2 else FALSE) if by % 3 == 0 else replace(s, b=replace(s.b, slot=_lag(s.b.slot, by))),
         )
@@ -198,7 +201,7 @@ def _other(s: Step, by: int) -> Steps:
         return (replace(s, cond=Affine(poly=s.cond.poly + sign)),) if isinstance(s.cond, Affine) else (s,)
     if isinstance(s, m.BarSync | m.BarArrive):
         return _other_bar(s, by)
-    if isinstance(s, m.Tma):
+    if isinstance(s, m.Tma | m.CopyAsync):
         return (replace(s, slot=_lag(s.slot, by)),)
     return (s,)
 
@@ -226,6 +229,8 @@ def _other_bar(s: m.BarSync | m.BarArrive, by: int) -> Steps:
 def count(program: RoleProgram, at: int, by: int) -> RoleProgram:
     """Another count of one barrier."""
     kernel = program.kernels[0]
+    if not kernel.barriers:
+        return program
     k = at % len(kernel.barriers)
     b = kernel.barriers[k]
     wrong = replace(b, count=max(1, b.count + (1, -1, 4, -4)[by % 4]))

@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.agreement.programs import COLS, ROWS
 from tests.agreement.shapes import Shape
+from tests.sim.copying import Copying
 from wgdsl.diagnostics.model import WgError
 from wgdsl.diagnostics.sim import Fault
 from wgdsl.roles.model import RoleProgram
@@ -69,7 +70,7 @@ def fault(program: RoleProgram, warpgroups: int, sizes=SIZES, seeds=SEEDS) -> Fa
     return None
 
 
-def expected(s: Shape, program: RoleProgram, size: Size) -> np.ndarray:
+def expected(s: Shape | Copying, program: RoleProgram, size: Size) -> np.ndarray:
     """C in float64."""
     dims = size.dims(s.warpgroups)
     arrays = {n: x.astype(np.float64) for n, x in inputs(program, dims).items()}
@@ -82,13 +83,13 @@ def expected(s: Shape, program: RoleProgram, size: Size) -> np.ndarray:
     return out
 
 
-def _live(s: Shape, tiles: int, item: int, g: int) -> Iterator[int]:
+def _live(s: Shape | Copying, tiles: int, item: int, g: int) -> Iterator[int]:
     n = min(tiles, item + 1) if s.trips == "item" else tiles
     live = {"loops": n - g, "item": min(n, item + 1)}.get(s.skip, n)
     yield from range(g, n) if s.skip == "branch" else range(live)
 
 
-def _tile(s: Shape, arrays: dict[str, np.ndarray], rows: slice, cols: slice) -> np.ndarray:
+def _tile(s: Shape | Copying, arrays: dict[str, np.ndarray], rows: slice, cols: slice) -> np.ndarray:
     """What one tile of each ring adds. Columns past the end are zeros."""
     if not s.chain:
         left = [arrays[f"A{r}"][rows, cols] if x.pair else arrays["Q"][rows] for r, x in enumerate(s.rings)]

@@ -8,11 +8,14 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tests.agreement.cases import Case, cases, seeded
+from tests.agreement.copying import copying
 from tests.agreement.oracle import SEEDS, SIZES, expected, fault, run
 from tests.agreement.programs import build
 from tests.agreement.shapes import RingShape, Shape, shape
 from tests.agreement.verdicts import FAULTS, OUTSIDE, refusals, table, verdict, witnessed
+from tests.sim.copying import Copying
 from wgdsl.diagnostics.sim import Deadlock
+from wgdsl.roles.model import RoleProgram
 from wgdsl.roles.text import roles_text
 from wgdsl.sim.replay import replay
 
@@ -31,6 +34,18 @@ def told(case: Case) -> None:
 @given(cases())
 def test_what_faults_is_refused(case: Case):
     """And what is accepted gives the same numbers in every order."""
+    refused_if_wrong(case)
+
+
+@pytest.mark.timeout(1800)
+@EXAMPLES
+@given(cases(kind="sm_80"))
+def test_what_faults_is_refused_of_copies_by_threads(case: Case):
+    """The same for warps that copy for themselves."""
+    refused_if_wrong(case)
+
+
+def refused_if_wrong(case: Case) -> None:
     told(case)
     found = fault(case.program, case.warpgroups, seeds=ORDERS)
     assume(not isinstance(found, OUTSIDE))
@@ -53,6 +68,17 @@ def the_same_in_every_order(case: Case) -> None:
 @given(cases(how_many=(1, 2, 3)))
 def test_a_counter_example_faults(case: Case):
     """The word that the checks show leads the simulator to a fault of the same kind."""
+    shown(case)
+
+
+@pytest.mark.timeout(1800)
+@EXAMPLES
+@given(cases(how_many=(1, 2, 3), kind="sm_80"))
+def test_a_counter_example_of_copies_by_threads_faults(case: Case):
+    shown(case)
+
+
+def shown(case: Case) -> None:
     told(case)
     for p in witnessed(refusals(case)):
         found = replay(case.program, p.witness, kinds=FAULTS[type(p)])
@@ -81,25 +107,38 @@ def test_skeletons_are_right(s: Shape):
     right(s)
 
 
+@EXAMPLES
+@given(st.randoms(use_true_random=False).map(lambda r: copying(r.choice)))
+def test_skeletons_of_copies_by_threads_are_right(s: Copying):
+    program = Case(shape=s).program
+    assert fault(program, s.warpgroups) is None
+    computed(s, program)
+
+
 def right(s: Shape) -> None:
     program = build(s)
     found = fault(program, s.warpgroups)
     if found is not None:
         assert isinstance(found, Deadlock) and min(r.stages for r in s.rings) <= 2, found.title()
         return
+    computed(s, program)
+
+
+def computed(s: Shape | Copying, program: RoleProgram) -> None:
     for size in SIZES:
         np.testing.assert_array_equal(run(program, s.warpgroups, size), expected(s, program, size))
     assert refusals(Case(shape=s)) == ()
 
 
 @pytest.mark.timeout(1800)
-def test_the_corpus_is_not_vacuous():
+@pytest.mark.parametrize("target, kinds", [("sm_90a", 8), ("sm_80", 4)])
+def test_the_corpus_is_not_vacuous(target: str, kinds: int):
     """Right and wrong programs, accepted and refused ones, and many kinds of both faults and rules."""
-    found = [verdict(seeded(seed)) for seed in range(CORPUS)]
+    found = [verdict(seeded(seed, target)) for seed in range(CORPUS)]
     print(table(found))
     assert not [seed for seed, v in enumerate(found) if v.missed]
     assert 0.3 <= sum(v.wrong for v in found) / CORPUS <= 0.7
     assert 0.3 <= sum(not v.refused for v in found) / CORPUS <= 0.7
-    assert len({type(v.fault) for v in found if v.wrong}) >= 8
-    assert len({v.refused for v in found if v.refused}) >= 8
+    assert len({type(v.fault) for v in found if v.wrong}) >= kinds
+    assert len({v.refused for v in found if v.refused}) >= kinds
     assert sum(bool(v.refused) and not v.shown and not v.wrong for v in found) <= 0.03 * CORPUS, "right programs are refused"

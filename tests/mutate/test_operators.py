@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.shipped import ROOT, attention, gemm, row_softmax
+from tests.shipped import ROOT, attention, gemm, row_softmax, warps
+from tests.sim.copying import Copying, build
 from tests.sim.programs import edit
 from tests.sim.programs import gemm as by_hand
 from wgdsl.diagnostics.model import WgError
@@ -24,6 +25,8 @@ from wgdsl.roles import model as m
 from wgdsl.roles.model import RoleProgram, walk
 from wgdsl.roles.text import roles_text
 
+# Steps of warps that copy for themselves, in which the GEMM has none.
+BY_WARPS = ("no-wait-copies", "no-copy-threads", "no-commit-copies", "more-copies", "fewer-copies", "wait-copies-again")
 # role, line, copies, event and what was done to it
 BY_HAND = {
     "no-wait": ["load 10 1: wait As.empty[s] parity not p: deleted", "math 20 1: wait As.full[s] parity p: deleted"],
@@ -73,6 +76,7 @@ BY_HAND = {
     "wait-again": ["math 21 1: wait_group 1: twice", "math 22 1: wait_group 0 ready Acc: twice"],
     "extra-fence-async": ["math 25 2: sync bar wg + 8 threads 128: a fence before it"],
     "extra-fence-wgmma": ["math 20 1: commit: a fence before it"],
+    **{name: [] for name in BY_WARPS},
 }
 SWAPS = [
     "wait behind expect: a wait before what it waits for",
@@ -119,6 +123,51 @@ def test_neighbours_change_places():
     words = [(x.variant.event.split()[0], *x.variant.what.removesuffix(")").split("`", 2)[1:]) for x in every]
     assert [f"{a} behind {b.split()[0]}: {why.strip(' (')}" for a, b, why in words] == SWAPS
     assert not any(x.exempt for x in every)
+
+
+WARPS = {
+    "no-wait-copies": ["math - 2: wait copies 1: deleted"],
+    "no-copy-threads": [
+        "math - 3: copy async A0s[s] = A0[i, k] over i = i.lo +: 64, k = 0 +: 16: deleted",
+        "math - 3: copy async B0s[s] = B0[i, k] over i = 0 +: 16, k = 0 +: 16: deleted",
+    ],
+    "no-commit-copies": ["math - 3: commit copies: deleted"],
+    "no-bar": ["math - 1: sync bar 1 threads 128: deleted"],
+    "no-advance": ["math - 3: advance R0: deleted"],
+    "more-copies": ["math - 2: wait copies 1: its depth +1"],
+    "wrong-threads": ["math - 1: sync bar 1 threads 128: its threads +128"],
+    "ring-too-small": ["- - 1: ring R0 stages 3: 2 stages"],
+    "fewer-copies": ["math - 1: wait copies 1: its depth -1"],
+    "ring-larger": ["- - 1: ring R0 stages 3: 4 stages"],
+    "wait-copies-again": ["math - 2: wait copies 1: twice"],
+}
+
+
+@pytest.mark.parametrize("name", [o.name for o in OPERATORS if o.name != "swap"])
+def test_on_warps_that_copy_for_themselves(name: str):
+    """No engine but theirs touches memory, so that no fence belongs into such a kernel."""
+    every = found(build(Copying(ahead=2, stages=3)), name)
+    assert [told(x) for x in every] == WARPS.get(name, [])
+    for x in every:
+        assert not x.exempt and accepted(x) == (x.operator.expects != MUST_REJECT)
+
+
+def accepted(x: Mutant) -> bool:
+    try:
+        verified(x.program)
+    except WgError:
+        return False
+    return True
+
+
+def test_neighbours_of_a_copy_change_places():
+    """In a shipped schedule, whose first copies stand in no branch."""
+    every = found(warps(gemm("nk", schedule="warps")).compile().forms.roles, "swap")
+    pairs = {(x.variant.event.split(" ")[0], x.variant.what.split("`")[1].split(" ")[0]) for x in every}
+    assert pairs == {
+        ("copy", "commit"), ("advance", "mma"), ("wait", "sync"), ("sync", "copy"), ("sync", "mma"), ("write", "sync"),
+    }  # fmt: skip
+    assert not any(x.exempt or accepted(x) for x in every)
 
 
 def test_a_mutant_is_another_program():
@@ -249,6 +298,24 @@ def test_the_explicit_form_has_the_same_mutants(tmp_path):
 def test_what_a_verifier_owes():
     assert {o.name for o in OPERATORS if o.expects == MUST_REJECT} >= {"no-wait", "no-arrive", "swap", "ring-too-small"}
     assert len({o.name for o in OPERATORS}) == len(OPERATORS)
+
+
+def test_a_second_wait_for_copies_isnt_needed():
+    twice = edit(build(Copying()), lambda s: (s, replace(s, note="again")) if isinstance(s, m.WaitCopies) else s)
+    every = [x for name in ("no-wait-copies", "more-copies") for x in found(twice, name)]
+    assert len(every) == 4
+    for x in every:
+        assert x.exempt and accepted(x)
+
+
+def test_a_group_of_copies_that_nobody_tells_from_the_next():
+    """All groups are waited for: whether they are one or two shows nowhere, nor does one without copies."""
+    first = next(s for s in walk(build(Copying(apart=True)).kernels[0].roles[0].steps) if isinstance(s, m.CommitCopies))
+    twice = edit(build(Copying()), lambda s: (s, replace(first, note="again")) if isinstance(s, m.CommitCopies) else s)
+    again = [x for x in found(twice, "no-commit-copies") if "again" in told(x)]
+    assert [bool(x.exempt) for x in again] == [True] and accepted(again[0])
+    deeper = edit(build(Copying(ahead=2, stages=3)), lambda s: (s, replace(s, note="again")) if s == first else s)
+    assert not any(x.exempt for x in found(deeper, "no-commit-copies"))
 
 
 # Arrivals that nobody hears.

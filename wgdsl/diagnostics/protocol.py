@@ -105,9 +105,17 @@ works:
         return "commit the product, and wait for its group before this step"
 
 
+# What is in flight -> the steps that end that.
+_AWAITED = {
+    "product": ("wait_group 0", "commit"),
+    "bulk store": ("wait_read 0", "commit_store"),
+    "copy": ("wait copies 0", "commit copies"),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class NeverAwaited(ProtocolFault):
-    """`what`: a product, or a bulk store; `text`: its step."""
+    """`what`: a product, a bulk store, or a copy of threads; `text`: its step."""
 
     what: str
     text: str
@@ -115,7 +123,7 @@ class NeverAwaited(ProtocolFault):
     committed: bool
 
     code: ClassVar[str] = "WG0712"
-    doc: ClassVar[str] = """Every product and every bulk store is committed, and its group waited for, before its role ends.
+    doc: ClassVar[str] = """Products, bulk stores and copies of threads are committed, and waited for, before their role ends.
 
 In the role program of `pipelined` for `gemm` (`wgdsl explain`):
 
@@ -132,8 +140,8 @@ works:
         return f"`{self.text}` is never {'waited for' if self.committed else 'committed'} before `{self.role}` ends"
 
     def help(self) -> str:
-        names = ("wait_group 0", "commit") if self.what == "product" else ("wait_read 0", "commit_store")
-        return f"`{names[not self.committed]}` after it"
+        wait, commit = _AWAITED[self.what]
+        return f"`{wait if self.committed else commit}` after it"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,7 +119,9 @@ class _Copies:
             out.line(f"const int {line} = k / {self.chunks}, {chunk} = k % {self.chunks};")
             at, ints = self.bound(line, chunk)
             kind = "const char*" if isinstance(step, CopyAsync) else "char*"
-            out.line(one(f"{tile} + {self.offset(line, chunk)}", f"({kind})({self.pointer(ints)})", self.inside(step, ints, at, "")))
+            out.line(
+                one(f"{tile} + {self.offset(line, chunk)}", f"({kind})({self.pointer(ints)})", self.inside(step, ints, at, ""))
+            )
 
     def bound(self, line: str, chunk: str) -> tuple[dict[str, str], Integers]:
         """Declare the element's indices."""

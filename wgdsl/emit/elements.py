@@ -1,9 +1,9 @@
 """Expressions over a register tile as C++: what is the same for all elements is computed once, what is the same along a
 row once a row, and only the rest for each element.
 
-A thread holds two rows of a tile of 64 (`half` 0 and 1), four of one of 128, and the elements `at` of the accumulator layout. An element's column is
-the thread's first column plus `col`, a constant once the loop is unrolled; so an integer predicate costs one comparison
-with a limit that is known per row.
+A thread holds two rows of a tile of 64 (`half` 0 and 1), four of one of 128, and the elements `at` of the accumulator layout.
+An element's column is the thread's first column plus `col`, a constant once the loop is unrolled; so an integer predicate costs
+one comparison with a limit that is known per row.
 """
 
 from __future__ import annotations

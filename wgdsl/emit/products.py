@@ -6,8 +6,8 @@ from ..diagnostics.model import InternalError
 from ..program.expr import TRUE, Const
 from ..roles.model import Forget, Move, Pack, RegOperand, SmemOperand, Wgmma, Zero
 from ..targets.descriptor import UNIT, MatrixLayout, matrix_layout
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, M
 from ..targets.sm_90a import HOPPER
+from ..targets.wgmma import INSTRUCTIONS, N_MAX, M
 from .context import RoleContext
 from .control import refusal
 from .lowering import lowers

@@ -77,7 +77,8 @@ def _by_pairs(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> None:
     with ctx.scope.temporaries() as names:
         line, column = names.fresh("line"), names.fresh("column")
         body = [
-            f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, {column} = {ctx.fragment_col()} + pair / {halves} * 8;",
+            f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, "
+            f"{column} = {ctx.fragment_col()} + pair / {halves} * 8;",
             _store_pair(
                 ctx, buffer, f"{tile} + {_offset(ctx, buffer, line, column)}", f"{source}[2 * pair]", f"{source}[2 * pair + 1]"
             ),

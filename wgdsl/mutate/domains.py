@@ -18,8 +18,11 @@ from .sites import sites
 from .unheard import unheard
 
 MOST = 8  # groups in flight, and copies of a step in an open one, that are told apart: none of the steps waits for more
-AT_BARRIER = (m.Wait, m.Arrive, m.Expect, m.Tma)
-ORDERED = (m.Wgmma, m.Commit, m.WaitGroup, m.TmaStore, m.CommitStore, m.WaitStore, m.FenceWgmma, m.FenceAsync, m.Advance)
+AT_PHASE = (m.Wait, m.Arrive, m.Expect, m.Tma, m.CopyAsync, m.Mma)  # a copy of threads is for those who read at its position
+ORDERED = (
+    m.Wgmma, m.Commit, m.WaitGroup, m.TmaStore, m.CommitStore, m.WaitStore, m.CopyAsync, m.CommitCopies, m.WaitCopies,
+    m.FenceWgmma, m.FenceAsync, m.Advance,
+)  # fmt: skip
 
 IN_FLIGHT = "what steps on registers, memory and releases find in flight stays the same"
 UNHEARD = "it spoils arrivals alone that no wait comes to: the slot is filled no more"
@@ -38,8 +41,8 @@ def harmless(kernel: Kernel, role: int, changes: Iterable[Change]) -> str:
 def unchanged(kernel: Kernel, role: int, changes: Iterable[Change], nobody: frozenset[Path] = frozenset()) -> bool:
     """Whether all steps see as much as before. Nothing depends on the arrivals at the paths `nobody`."""
     changes, effects = tuple(changes), Effects(kernel, role)
-    domains: list[Domain] = [Products(effects, nobody), Stores(effects, nobody), ProductFences(effects)]
-    domains += [ProxyFences(effects, nobody), *(Position(kernel, r.name) for r in kernel.rings)]
+    domains: list[Domain] = [Products(effects, nobody), Stores(effects, nobody), Copies(effects, nobody)]
+    domains += [ProductFences(effects), ProxyFences(effects, nobody), *(Position(kernel, r.name) for r in kernel.rings)]
     return not any(harmful(kernel, role, changes, d) for d in domains)
 
 
@@ -54,7 +57,7 @@ class InFlight:
 
     issue: type[Step]
     commit: type[Step]
-    wait: type[m.WaitGroup | m.WaitStore]
+    wait: type[m.WaitGroup | m.WaitStore | m.WaitCopies]
 
     def __init__(self, effects: Effects, nobody: frozenset[Path]):
         self.effects, self.nobody = effects, nobody
@@ -130,6 +133,21 @@ class Stores(InFlight):
         return self.effects.bases[issued.buffer] in freed(self.effects, s)
 
 
+class Copies(InFlight):
+    """Copies of threads: met by all that touches their memory, and by what tells others of it."""
+
+    issue, commit, wait = m.CopyAsync, m.CommitCopies, m.WaitCopies
+
+    def looks(self, s: Step) -> bool:
+        """Accesses and signals."""
+        return isinstance(s, SIGNALS) or bool(self.effects.touched(s))
+
+    def sees(self, s: Step, issued: Step) -> bool:
+        """A copy may write; who is told reads, or writes."""
+        assert isinstance(issued, m.CopyAsync)
+        return isinstance(s, SIGNALS) or self.effects.bases[issued.buffer] in self.effects.touched(s)
+
+
 def freed(effects: Effects, s: Step) -> frozenset[str]:
     """The memory that a step writes, or that others may write once it is done."""
     if isinstance(s, m.Arrive):
@@ -197,7 +215,8 @@ class ProxyFences:
 
 
 class Position:
-    """The role's position in one ring, modulo twice its stages. What is at a barrier depends on the phase, too."""
+    """The role's position in one ring, modulo twice its stages. What is at a barrier depends on the phase, too, and so do
+    copies of threads and who reads them."""
 
     def __init__(self, kernel: Kernel, ring: str):
         self.ring, self.stages = ring, kernel.ring(ring).stages
@@ -211,7 +230,7 @@ class Position:
             return (state, "moved") if n is None else ((state + n) % (2 * self.stages), None)
         if not self.names(s):
             return state, None
-        return state, state if isinstance(s, AT_BARRIER) else state % self.stages
+        return state, state if isinstance(s, AT_PHASE) else state % self.stages
 
     def names(self, s: Step) -> bool:
         """Whether a step is at a stage of this ring."""

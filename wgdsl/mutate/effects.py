@@ -10,8 +10,9 @@ from ..roles import model as m
 from ..roles.model import Kernel, Step
 from .sites import sites
 
-GENERIC_WRITES = (m.StoreShared, m.ClearRows)
-ACCESSES = (m.StoreShared, m.ClearRows, m.CopyOut, m.TmaStore, m.PutItem, m.TakeItem)  # of shared memory, but for products
+GENERIC_WRITES = (m.StoreShared, m.ClearRows, m.CopyAsync)
+# Of shared memory, but for products that nobody waits for at once.
+ACCESSES = (m.StoreShared, m.ClearRows, m.CopyOut, m.CopyAsync, m.Mma, m.TmaStore, m.PutItem, m.TakeItem)
 SIGNALS = (m.Arrive, m.BarArrive, m.BarSync)
 
 
@@ -47,7 +48,7 @@ class Effects:
         """The registers of a product: its accumulator, and its operand if that is one."""
         return frozenset(self.owners[n] for n in (s.acc, *((s.a.value,) if isinstance(s.a, m.RegOperand) else ())))
 
-    def operands(self, s: m.Wgmma) -> frozenset[str]:
+    def operands(self, s: m.Wgmma | m.Mma) -> frozenset[str]:
         """The memory that a product reads."""
         return frozenset(self.bases[x.buffer] for x in (s.a, s.b) if isinstance(x, m.SmemOperand))
 
@@ -57,7 +58,7 @@ class Effects:
 
     def slots(self, s: Step) -> Iterator[tuple[str, m.Slot]]:
         """(part, slot) of every stage of a ring that a step names."""
-        if isinstance(s, m.Wgmma):
+        if isinstance(s, m.Wgmma | m.Mma):
             yield from ((str(x.part), x.slot) for x in (s.a, s.b) if isinstance(x, m.SmemOperand))
         elif isinstance(slot := getattr(s, "slot", None), m.Slot):
             yield str(getattr(s, "part", "")), slot
@@ -69,9 +70,10 @@ class Effects:
 
     def touched(self, s: Step) -> frozenset[str]:
         """The memory that a step reads or writes itself, or has copied or multiplied."""
-        if isinstance(s, m.Wgmma):
+        if isinstance(s, m.Wgmma | m.Mma):
             return self.operands(s)
-        return frozenset({self.bases[s.buffer]}) if isinstance(s, (*ACCESSES, m.Tma)) else frozenset()
+        buffer = getattr(s, "buffer", None) if isinstance(s, (*ACCESSES, m.Tma)) else None
+        return frozenset() if buffer is None else frozenset({self.bases[buffer]})
 
     @cached_property
     def private(self) -> frozenset[str]:
@@ -103,6 +105,8 @@ def _end(name: str, over: dict[str, str | None]) -> str:
 def _names(s: Step) -> tuple[set[str], set[str]]:
     if isinstance(s, m.Compute):
         return {n for op in s.ops for e in op.exprs for n in regs(e)}, {op.dst for op in s.ops}
+    if isinstance(s, m.Mma):  # its warps' own instruction; a product of a warpgroup goes on behind their backs
+        return {s.acc, *((s.a.value,) if isinstance(s.a, m.RegOperand) else ())}, {s.acc}
     if isinstance(s, m.Pack | m.Move):
         return {s.src}, {s.dst}
     if isinstance(s, m.Zero | m.Forget):

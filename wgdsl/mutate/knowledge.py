@@ -3,7 +3,8 @@
 A second opinion on mutants that a verifier accepts. All roles are run at some sizes, waits and arrivals on mbarriers only. What
 an agent (a warpgroup of a role) knows at each of its steps is how many steps of every other agent lie behind it, and which
 copies have landed: an arrival carries what its agent knows, a wait takes up what the arrivals of its phase carry. Named
-barriers tell nothing, so that less is known than there is. A change is none if every agent does the same in the same order,
+barriers tell nothing, so that less is known than there is; kernels whose threads copy for themselves, and meet at those, are
+looked at by `races`. A change is none if every agent does the same in the same order,
 waits, arrivals and advances aside, knows as much as before at each step, and at each arrival that the phase before is over.
 """
 
@@ -16,6 +17,7 @@ from itertools import product
 from ..roles import model as m
 from ..roles.model import Kernel, Role, Step
 from ..targets.registers import WARPS
+from .races import fits, ordered_alike
 from .trace import trace
 
 # Of dims that the grid cuts, and of others: nothing, a part of a tile, one, and several, in all ratios; then many, for a split.
@@ -73,6 +75,8 @@ def known_otherwise(kernel: Kernel, changed: Kernel) -> bool:
     if (kernel.barriers, kernel.rings) != (changed.barriers, changed.rings):
         return False
     flags = (True, False) if any(p.kind == "flag" for p in kernel.params) else (True,)
+    if fits(kernel) and fits(changed):
+        return all(ordered_alike(kernel, changed, *at) for at in product(SIZES, flags))
     for sizes, flag in product(SIZES, flags):
         before, after = _run(kernel, sizes, flag), _run(changed, sizes, flag)
         if before is None or after is None or not all(map(_as_much, before, after)):

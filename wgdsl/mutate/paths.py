@@ -94,9 +94,33 @@ def latest(kernel: Kernel, role: int, paths: Iterable[Path]) -> Path | None:
     return last
 
 
+def refilled(kernel: Kernel, ring: Ring) -> bool:
+    """Whether a ring goes round: it has releases, or threads that copy advance in it."""
+    every = [s for r in kernel.roles for s in m.walk(r.steps)]
+    copied = any(isinstance(s, m.CopyAsync) and s.slot.ring == ring.name for s in every)
+    return ring.empty is not None or (copied and any(isinstance(s, m.Advance) and s.ring == ring.name for s in every))
+
+
 def held(kernel: Kernel, ring: Ring) -> int:
-    """The tiles of a ring that a role holds at once, that it waits for included: with fewer stages it waits for ever."""
-    return max(_held((s for _, s in trace(kernel, role)), ring) for role in kernel.roles)
+    """The tiles of a ring that a role holds at once, that it waits for included: with fewer stages it waits for ever. Of copies
+    of threads those from the copy to the last use."""
+    steps = [[s for _, s in trace(kernel, role)] for role in kernel.roles]
+    return max(max(_held(own, ring), _copied(Effects(kernel, n), own, ring)) for n, own in enumerate(steps))
+
+
+def _copied(effects: Effects, steps: Iterable[Step], ring: Ring) -> int:
+    at = 0
+    filled: dict[int, int] = {}  # tile -> the step that copies it first
+    used: dict[int, int] = {}  # and the last one that names it
+    for k, s in enumerate(steps):
+        if isinstance(s, m.Advance) and s.ring == ring.name:
+            at += s.stages.constant or 0
+        for tile in {at - slot.lag for _, slot in effects.slots(s) if slot.ring == ring.name}:
+            if isinstance(s, m.CopyAsync):
+                filled.setdefault(tile, k)
+            used[tile] = k
+    spans = [(tile, filled[tile], used[tile]) for tile in filled]
+    return max((sum(a <= start <= b and t <= tile for t, a, b in spans) for tile, start, _ in spans), default=1)
 
 
 def _held(steps: Iterable[Step], ring: Ring) -> int:

@@ -84,8 +84,14 @@ def doubled(*kinds: type[Step]) -> Make:
 
 
 def preceded(kinds: tuple[type[Step], ...], by: Step, what: str) -> Make:
-    """Put a step before each written event of these kinds."""
-    return _beside(kinds, lambda s: (replace(by, span=s.span), s), what)
+    """Put a step before each written event of these kinds, in kernels whose target knows it for the engines that it has."""
+    make = _beside(kinds, lambda s: (replace(by, span=s.span), s), what)
+    return lambda kernel: make(kernel) if _engines(kernel) else iter(())
+
+
+def _engines(kernel: Kernel) -> bool:
+    """Whether others than threads touch memory, or registers: fences are for them."""
+    return any(isinstance(s, m.Tma | m.TmaStore | m.Wgmma) for r in kernel.roles for s in m.walk(r.steps))
 
 
 def _beside(kinds: tuple[type[Step], ...], steps: Callable[[Step], tuple[Step, ...]], what: str) -> Make:
@@ -112,10 +118,10 @@ def last_release(kernel: Kernel) -> Iterator[Variant]:
 # What `altered` does to a step.
 
 
-def deeper(by: int) -> Callable[[m.WaitGroup | m.WaitStore], Iterator[tuple[str, Step]]]:
+def deeper(by: int) -> Callable[[m.WaitGroup | m.WaitStore | m.WaitCopies], Iterator[tuple[str, Step]]]:
     """A wait leaves more or fewer groups in flight."""
 
-    def alter(s: m.WaitGroup | m.WaitStore) -> Iterator[tuple[str, Step]]:
+    def alter(s: m.WaitGroup | m.WaitStore | m.WaitCopies) -> Iterator[tuple[str, Step]]:
         if s.pending + by >= 0:
             yield f"its depth {by:+d}", replace(s, pending=s.pending + by)
 

@@ -82,8 +82,9 @@ def _freed(e: Effects, a: Step, b: Step) -> bool:
 
 SLOT_USERS = (
     m.Wait, m.Arrive, m.Expect, m.Tma, m.Wgmma, m.StoreShared, m.ClearRows, m.CopyOut, m.PutItem, m.TakeItem, m.TmaStore,
+    m.CopyAsync, m.Mma,
 )  # fmt: skip
-REGISTER_USERS = (m.Compute, m.Pack, m.Move, m.Zero, m.StoreShared, m.StoreGlobal)
+REGISTER_USERS = (m.Compute, m.Pack, m.Move, m.Zero, m.StoreShared, m.StoreGlobal, m.Mma)
 ITEMS = (m.Leave, m.NextItem, m.Begun)  # nothing moves from one item to the next
 USES = (m.Expect, m.Tma, m.PutItem, m.TakeItem, m.Wgmma, m.ClearRows)
 ORDERS = (
@@ -162,6 +163,22 @@ ORDERS = (
         first=(m.WaitStore,),
         second=(*SIGNALS, *GENERIC_WRITES, m.Tma),
         common=_freed,
+        rule="domains",
+    ),
+    Order(text="a copy before its commit", first=(m.CopyAsync,), second=(m.CommitCopies,), common=_always, rule="domains"),
+    Order(text="a commit before the next copy", first=(m.CommitCopies,), second=(m.CopyAsync,), common=_always, rule="domains"),
+    Order(
+        text="a commit before the wait for it",
+        first=(m.CommitCopies,),
+        second=(m.WaitCopies,),
+        common=_always,
+        rule="domains",
+    ),
+    Order(
+        text="a wait for copies before what reads them or tells of them",
+        first=(m.WaitCopies,),
+        second=(*SIGNALS, *ACCESSES),
+        common=_always,
         rule="domains",
     ),
     Order(text="a rendezvous before an access", first=(m.BarSync,), second=ACCESSES, common=_rendezvous),

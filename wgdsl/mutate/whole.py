@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from ..foundation.source import NOWHERE, Place
 from ..roles.model import Buffer, Kernel, Ring
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 from .model import Variant
-from .paths import held
+from .paths import held, refilled
 
 ALIGNED = 1024  # bytes: where a tile of any swizzle may begin
 
@@ -30,24 +30,25 @@ def other_counts(kernel: Kernel) -> Iterator[Variant]:
 
 
 def too_small(kernel: Kernel) -> Iterator[Variant]:
-    """Rings with one stage less than a role holds at once. It then waits for a fill that waits for it."""
+    """Rings with one stage less than a role holds at once. It then waits for a fill that waits for it, or copies over what it
+    has still to read."""
     for ring in kernel.rings:
         least = held(kernel, ring)
-        if ring.empty is not None and 1 < least <= ring.stages and not _shared(kernel, ring):
+        if refilled(kernel, ring) and 1 < least <= ring.stages and not _shared(kernel, ring):
             yield _resized(kernel, ring, least - 1)
 
 
 def smaller(kernel: Kernel) -> Iterator[Variant]:
     """Rings with one stage less, where that is what their roles hold at once, or more."""
     for ring in kernel.rings:
-        if ring.empty is not None and held(kernel, ring) < ring.stages and not _shared(kernel, ring):
+        if refilled(kernel, ring) and held(kernel, ring) < ring.stages and not _shared(kernel, ring):
             yield _resized(kernel, ring, ring.stages - 1)
 
 
 def larger(kernel: Kernel) -> Iterator[Variant]:
     """Rings with one stage more, where shared memory has room for it."""
     for ring in kernel.rings:
-        if ring.empty is not None and not _shared(kernel, ring):
+        if refilled(kernel, ring) and not _shared(kernel, ring):
             out = _resized(kernel, ring, ring.stages + 1)
             target = TARGETS[kernel.target]
             if target.shared_bytes(out.kernel.shared_bytes) <= target.shared_limit:

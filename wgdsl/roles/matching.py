@@ -6,6 +6,7 @@ that is done here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,8 +90,17 @@ def _maybe(p: Maybe, parts: tuple, at: int, found: Match) -> int:
     return at
 
 
+def _words(pieces: tuple[Piece, ...], found: Match) -> Iterator[str]:
+    """The words of what isn't left out."""
+    for p in pieces:
+        if isinstance(p, Words):
+            yield from p.words
+        elif isinstance(p, Maybe) and (p.field in found.flags if p.flag else p.field not in found.absent):
+            yield from _words(p.pieces, found)
+
+
 def _numbers(found: Match) -> None:
-    words = [w for p in found.row.pieces if isinstance(p, Words) for w in p.words if w.isdigit()]
+    words = [w for w in _words(found.row.pieces, found) if w.isdigit()]
     told = [p for p in found.line.parts if _is_digits(p)]
     for a, b in zip(words, told, strict=True):
         if a != b:

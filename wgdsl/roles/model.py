@@ -27,9 +27,9 @@ from ..foundation.dtypes import DType
 from ..foundation.source import Span
 from ..program.expr import Expr, Reg
 from ..program.poly import Poly
-from ..targets.wgmma import M
 
 ONE = Poly.of(1)
+ROWS = 64  # of a warpgroup's register tile, at least: 16 for each warp
 PROBE = ".probe"  # ends the name of an array that a schedule's `probe` writes
 
 # Placed things.
@@ -160,7 +160,7 @@ class Value:
     cols: int = 1
     partial: bool = False
     over: str | None = None
-    rows: int = M
+    rows: int = ROWS
 
     @property
     def halves(self) -> int:

@@ -239,9 +239,7 @@ ROLE = Row(
 VALUES = (
     _value("row", "(? of {rows:int})", cols=1),
     _value("flag", "(? of {rows:int})", cols=1),
-    _value("tile", " 64 x {cols:int}", rows=64),  # the grammar knows this number as a word of products
     _value("tile", " {rows:int} x {cols:int}"),
-    _value("operand", " 64 x {cols:int}", rows=64),
     _value("operand", " {rows:int} x {cols:int}"),
 )
 STEPS = (

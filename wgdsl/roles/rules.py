@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 
 from ..foundation.dtypes import F32
 from ..program.expr import indices_of, loads, regs
-from ..targets.wgmma import M as WGMMA_ROWS
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -251,8 +250,8 @@ def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Itera
     acc = values[s.acc]
     if acc.kind != "tile" or acc.cols != s.n:
         yield s, f"`{s.acc}` is a {acc.kind} of {acc.cols} columns, the product has n {s.n}"
-    if acc.rows != WGMMA_ROWS and isinstance(s, m.Wgmma):
-        yield s, f"`{s.acc}` has {acc.rows} rows, the product {WGMMA_ROWS}"
+    if acc.rows != m.ROWS and isinstance(s, m.Wgmma):
+        yield s, f"`{s.acc}` has {acc.rows} rows, the product {m.ROWS}"
     if isinstance(s.a, m.RegOperand):
         a = values[s.a.value]
         if a.kind != "operand" or (a.rows, a.cols) != (acc.rows, s.k) or a.dtype != s.dtype:
@@ -268,7 +267,7 @@ def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Itera
 
 def _values(k: Kernel) -> Iterator[Found]:
     for role in k.roles:
-        rows = sorted({v.rows for v in k.values if v.role == role.name})
+        rows = sorted({v.rows for v in k.values if v.role == role.name and v.kind != "flag"})  # one for each warp
         if len(rows) > 1:
             yield None, f"the tiles of `{role.name}` have {' and '.join(map(str, rows))} rows: those of a role are equally high"
         values = {v.name: v for v in k.values if v.role == role.name}

@@ -201,8 +201,8 @@ class Launcher:
             return None
 
     def _is_unreachable(self, tensor: str, view: ArrayView) -> bool:
-        """Whether a result that may be stored in another way has to be: the array can't be reached 16 bytes at once, or its rows
-        end inside such a piece (what lies behind the row would be overwritten)."""
+        """Whether a result that may be stored in another way has to be: the array can't be reached 16 bytes at once, or its
+        rows end inside such a piece (what lies behind the row would be overwritten)."""
         p = self._stored[tensor]
         row = view.shape[p.inner] * p.nbytes
         return row % TMA.store_granule != 0 or p.problem(view) is not None

@@ -68,8 +68,8 @@ def map_pieces(m: TensorMap) -> Pieces:
 
 
 def map_problem(m: TensorMap, view: ArrayView) -> ArrayRule | None:
-    """Why the copy engine can't reach this array; None if it can. Whether a stride may be 0 (a broadcast axis) is for the driver
-    to say."""
+    """Why the copy engine can't reach this array; None if it can. Whether a stride may be 0 (a broadcast axis) is for the
+    driver to say."""
     return map_pieces(m).problem(view)
 
 

@@ -32,7 +32,9 @@ class Clear:
     stop: Poly
     cond: Expr
 
-    def branch(self, part: Poly, slot: Slot, barrier: Poly, span: Span | None, wait: tuple[Step, ...], proxy: bool = True) -> If:
+    def branch(
+        self, part: Poly, slot: Slot, barrier: Poly, span: Span | None, wait: tuple[Step, ...], proxy: bool = True
+    ) -> If:
         """The steps where they are needed, behind the `wait` for the tile.
 
         Each warpgroup clears for itself, since all write the same zeros: none has to wait for another. proxy: the product reads

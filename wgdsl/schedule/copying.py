@@ -1,9 +1,9 @@
 """copying: the steps of a role that copies for itself: its threads issue their shares, wait for them, and meet.
 
-In: a role whose fills name an engine of threads, and whose products are done when they are issued.  Out: its steps. Each fill is
-one group of copies. Before the first read of a tile the threads wait for their own copies of it, by how many groups have been
-issued since, and meet at one barrier, which tells each of the others' copies. Before a slot is filled again they have met since
-its last read. So one barrier often serves both: an `await` in front of a `fill` brings it there.
+In: a role whose fills name an engine of threads, and whose products are done when they are issued.  Out: its steps. Each fill
+is one group of copies. Before the first read of a tile the threads wait for their own copies of it, by how many groups have
+been issued since, and meet at one barrier, which tells each of the others' copies. Before a slot is filled again they have met
+since its last read. So one barrier often serves both: an `await` in front of a `fill` brings it there.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..targets.registers import WARPGROUP
 from .clears import Clear
 from .finish import MathSync
 from .flight import Group, tile_text
+from .load import repeated
 from .pipeline import Copy, Expansion, step_offset
 from .place import Placed, name_of
 from .plan import steps_of
@@ -58,15 +59,26 @@ class CopySync(MathSync):
                 cure = "drop `ring`: threads that copy for themselves have read it before they fill it again"
                 raise WgError(NotYetSupported(span=h.span, what="a ring for what is filled once an item", cure=cure))
 
+        once = [s for s in self.fills() if name_of(s.targets[0]) in self.once_filled()]
+        for s in repeated(self.role.steps, once):
+            why = "is filled in every iteration, but holds one tile for all of them"
+            raise WgError(NotFilled(span=s.span, name=name_of(s.targets[0]), why=why, cure="put it before the loop"))
+
     def refuse(self) -> None:
         """What belongs to engines that work beside the threads."""
+        name = self.plan.target.name
+        if self.role.by_item:
+            cure = "split the rows, or give the role 4 warps"
+            raise WgError(NotYetSupported(span=self.role.span, what=f"`split tiles` on {name}", cure=cure))
         cure = "products are done when they are issued here, so nobody's wait could be used"
         for s in self.turns:
             raise WgError(NotYetSupported(span=s.span, what="`in turn` in a role that copies for itself", cure=cure))
         if len(self.plan.roles) > 1:
             cure = "one role fills, multiplies and stores"
             raise WgError(NotYetSupported(span=self.plan.roles[1].span, what="a second role here", cure=cure))
-        name = self.plan.target.name
+        for s in (s for s in steps_of(self.role.steps) if isinstance(s, ast.OnceStep)):
+            cure = "put its steps before the loop"
+            raise WgError(NotYetSupported(span=s.span, what="`once` in a role that copies for itself", cure=cure))
         grid = next(i for i in self.plan.schedule.items if isinstance(i, ast.GridDecl))
         if self.plan.work is not None or self.plan.joined:
             what = f"`joined` items on {name}" if self.plan.joined else f"a `dynamic` grid on {name}"
@@ -74,9 +86,6 @@ class CopySync(MathSync):
         for skip in (i for i in self.plan.schedule.items if isinstance(i, ast.SkipDecl)):
             cure = "drop this line: the warps that copy for each other visit the same tiles"
             raise WgError(NotYetSupported(span=skip.span, what=f"`skip` on {name}", cure=cure))
-        if self.role.by_item:
-            cure = "split the rows, or give the role 4 warps"
-            raise WgError(NotYetSupported(span=self.role.span, what=f"`split tiles` on {name}", cure=cure))
 
     # Barriers.
 
@@ -103,8 +112,6 @@ class CopySync(MathSync):
         if streamed and position is None:
             cure = f"put it into `for {self.plan.axis} {{ ... }}`"
             raise WgError(NotYetSupported(span=s.span, what=f"a fill of `{homes[0]}` outside the loop", cure=cure))
-        if not streamed and position is not None:
-            raise WgError(self.repeated(homes[0], s))
         rel = self.rel_of(s) if streamed else None
         self.free(homes[0], ring, rel, s)
         for home in homes:
@@ -122,10 +129,6 @@ class CopySync(MathSync):
         found = step_offset(s, self.plan.axis)
         assert found is not None
         return found
-
-    def repeated(self, home: str, s: ast.FillStep) -> NotFilled:
-        why = "is filled in every iteration, but holds one tile for all of them"
-        return NotFilled(span=s.span, name=home, why=why, cure="put it before the loop")
 
     def free(self, home: str, ring: str, rel: int | None, s: ast.FillStep) -> None:
         """The slot that a tile goes to holds nothing that anybody still reads."""
@@ -226,12 +229,20 @@ class CopySync(MathSync):
 
     def nothing_streamed(self) -> None:
         """What was filled for nothing arrives before its memory is used for something else."""
-        if self.once_filled():
-            self.emit(WaitCopies(pending=0), replace(self.together, note="what was filled once an item has arrived"))
+        filled = self.once_filled()
+        if filled:
+            self.emit(WaitCopies(pending=0))
+        if any(p.home.over in filled for p in self.placement.placed.values()):
+            self.emit(replace(self.together, note="what was filled once an item has arrived"))
 
-    def once_filled(self) -> bool:
-        fills = [s for s in steps_of(self.role.steps) if isinstance(s, ast.FillStep)]
-        return any(self.plan.axis not in self.plan.homes[name_of(s.targets[0])].indices for s in fills)
+    def once_filled(self) -> set[str]:
+        """The homes that are filled outside the loop."""
+        homes = {name_of(t).split(".")[0] for s in self.fills() for t in s.targets}
+        return {h for h in homes if self.plan.axis not in self.plan.homes[h].indices}
+
+    def fills(self) -> list[ast.FillStep]:
+        """All of the role."""
+        return [s for s in steps_of(self.role.steps) if isinstance(s, ast.FillStep)]
 
     def loop_ended(self) -> None:
         if self.state.copies:

@@ -318,7 +318,7 @@ class _Planner:
     def registers(self, d: ast.RoleDecl) -> int | None:
         what, most = f"the register count of `{d.name}`", self.target.thread_registers
         found = self.number(d.registers, what, LOWEST, most)
-        if found is not None and found % GRANULE and found != most:
+        if d.registers is not None and found is not None and found % GRANULE and found != most:
             rule = f"it must be a multiple of {GRANULE} from {LOWEST} to {most}"
             self.problems.append(BadNumber(span=d.registers.span, what=what, value=found, rule=rule))
         return found

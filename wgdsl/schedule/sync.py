@@ -87,7 +87,8 @@ class RoleSync(RegisterWriter):
     - `loop_ended()`: releases, after the loop, of what is filled once an item (`MathSync`);
     - `leave()`: what is still to be waited for before the role ends (`MathSync`).
 
-    `CopySync` is a `MathSync` that fills for itself. `LoadSync` also extends `collect`, which reads the role's list and checks it before the first step is written.
+    `CopySync` is a `MathSync` that fills for itself. `LoadSync` and `CopySync` also extend `collect`, which reads the role's list
+    and checks it before the first step is written.
     """
 
     sets_registers = True  # whether a role's register count is taken from what the launch grants

@@ -84,7 +84,9 @@ class Agent:
         self.groups: list[list[Product]] = []
         self.open_stores: list[Store] = []
         self.store_groups: list[list[Store]] = []
-        self.filled: dict[tuple[str, int], tuple[int, int]] = {}  # by buffer and part: how often it copied, to which position last
+        self.filled: dict[
+            tuple[str, int], tuple[int, int]
+        ] = {}  # by buffer and part: how often it copied, to which position last
         self.open_copies: list[Copy] = []
         self.copy_groups: list[list[Copy]] = []
         self.held = launch_registers(cta.world.kernel.threads)
@@ -211,9 +213,7 @@ class Agent:
 
     # What it knows.
 
-    def access(
-        self, *, asynchronous: bool, write: bool, clear: Clear | None = None, share: Share | None = None
-    ) -> Access:
+    def access(self, *, asynchronous: bool, write: bool, clear: Clear | None = None, share: Share | None = None) -> Access:
         """A new access by the current step; the agent knows its own synchronous ones."""
         assert self.step is not None
         bit = 1 << next(self.cta.bits)

@@ -108,7 +108,11 @@ def copy_async(a: Agent, s: m.CopyAsync) -> None:
     share = Share(*where, times, warps)
     access = a.cta.memory.write(a, tile.cells, asynchronous=True, share=share)
     tile.data[mine], tile.position = np.nan, position
-    env: dict[str, Integer] = {**a.env, s.rows.index: column_indices(s.rows, a.env).T, s.cols.index: column_indices(s.cols, a.env)}
+    env: dict[str, Integer] = {
+        **a.env,
+        s.rows.index: column_indices(s.rows, a.env).T,
+        s.cols.index: column_indices(s.cols, a.env),
+    }
     at, source = [value_of(p, env) for p in s.access], a.tensors[s.tensor]
 
     def write() -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..diagnostics.sim import NamedBarrierMisuse, TooManyArrivals, WrongPhase
 from ..roles import model as m
-from ..targets.registers import WARPGROUP, WARPS
 from ..targets.choice import TARGETS
+from ..targets.registers import WARPGROUP, WARPS
 from .agent import Agent, Blocked, Run
 from .barriers import Knowledge, MBarrier, NamedBarrier
 from .meaning import means

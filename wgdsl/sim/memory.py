@@ -65,9 +65,7 @@ class Agent(Protocol):
 
     knowledge: Knowledge
 
-    def access(
-        self, *, asynchronous: bool, write: bool, clear: Clear | None = None, share: Share | None = None
-    ) -> Access: ...
+    def access(self, *, asynchronous: bool, write: bool, clear: Clear | None = None, share: Share | None = None) -> Access: ...
 
     def doing(self, step: Step) -> str: ...
 
@@ -257,9 +255,7 @@ def _check_read(agent: Agent, c: Cell, asynchronous: bool) -> frozenset[Clear]:
     return cleared
 
 
-def _check_write(
-    agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None, share: Share | None
-) -> None:
+def _check_write(agent: Agent, c: Cell, bands: int, asynchronous: bool, clear: Clear | None, share: Share | None) -> None:
     asynchronous = asynchronous and share is None
     for a, touched, _ in (*c.writes, *c.reads):
         if touched & bands and (share is None or a.share != share):

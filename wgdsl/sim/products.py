@@ -1,5 +1,5 @@
-"""What products mean. Those of a warpgroup are asynchronous: each warp has its own, in groups of its own, which complete in order.
-Those of single warps are done at once."""
+"""What products mean. Those of a warpgroup are asynchronous: each warp has its own, in groups of its own, which complete in
+order. Those of single warps are done at once."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def mma(a: Agent, s: m.Mma) -> None:
     a.need_warp()
     fresh, cells = a.holds(s.zero), ()
     acc = a.registers.find(s.acc, "tile").value
+    old = None if fresh else a.registers.content(s.acc, "tile")
     if isinstance(s.a, m.RegOperand):
         value = a.registers.find(s.a.value, "operand").value
         left = a.registers.content(s.a.value, "operand")
@@ -56,7 +57,7 @@ def mma(a: Agent, s: m.Mma) -> None:
     _fits(a, s, s.acc, s.dtype, acc.cols == s.n)
     a.cta.memory.read(a, (*cells, *_read(tile, s, s.b, s.n)), asynchronous=False)
     product = np.matmul(left, right.T)
-    a.registers.write(s.acc, product if fresh else a.registers.content(s.acc, "tile") + product)
+    a.registers.write(s.acc, product if old is None else old + product)
 
 
 def _fits(a: Agent, s: m.Wgmma | m.Mma, name: str, dtype, shape: bool) -> None:

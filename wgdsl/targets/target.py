@@ -11,7 +11,8 @@ from .registers import WARPGROUP
 class Target:
     """One architecture. `family`: those that the same lowerings serve. `shared_limit`: bytes that a CTA may ask for;
     `shared_slack`: how many of them go into aligning the base by hand; `threads`: of a CTA, `sm_threads` of an SM, at most;
-    `unit`: what a role is counted in; `thread_registers`: that a role may ask for, at most; `products`, `copies`, `stores`: engines by the names that schedules use; `matrix_stores`: whether it has stmatrix."""
+    `unit`: what a role is counted in; `thread_registers`: that a role may ask for, at most; `products`, `copies`, `stores`:
+    engines by the names that schedules use; `matrix_stores`: whether it has stmatrix."""
 
     name: str
     family: str

@@ -43,6 +43,13 @@ def paired(words: list[str], program: str | None) -> Pair:
     return Pair(file=Path(file), program=name, schedules=(first, second))
 
 
+def placed_schedule(words: list[str], program: str | None) -> tuple[Path, str, str | Path]:
+    """One schedule, perhaps behind its program's file: that file, the program's name, and the schedule. Raises WgError as
+    `paired` does."""
+    pair = paired([*words, words[-1]], program)
+    return pair.file, pair.program, pair.schedules[0]
+
+
 def _is_file(word: str) -> bool:
     return Path(word).is_file()
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from ..diagnostics.verify import NamedBarrier
 from ..foundation.source import Span
 from ..roles.model import BarArrive, BarSync, Kernel
-from ..targets.registers import WARPGROUP
 from ..targets.choice import TARGETS
+from ..targets.registers import WARPGROUP
 from .lines import lines, warpgroups
 
 

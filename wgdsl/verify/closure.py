@@ -101,9 +101,7 @@ class Explorer:
     """All words of one kernel at fixed flags. merging: which states that differ only in what is known are taken together; None:
     none."""
 
-    def __init__(
-        self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int, merging: str | None = TOGETHER
-    ):
+    def __init__(self, kernel: Kernel, flags: tuple[tuple[str, bool], ...], limit: int, merging: str | None = TOGETHER):
         self.kernel, self.flags, self.limit, self.merged = kernel, flags, limit, merging is not None
         self.apart = merging == APART
         self.deepest = max([r.stages for r in kernel.rings] + [1])

@@ -251,11 +251,10 @@ def copy_async(k: Maker, s: m.CopyAsync, by_thread: bool, at: At) -> Iterator[Ev
 
 @makes(m.CommitCopies)
 def commit_copies(k: Maker, s: m.CommitCopies, by_thread: bool, at: At) -> Iterator[Event]:
-    n = k.unit.number
+    unit = k.unit
 
     def event(x: Machine) -> bool:
-        x.copy_groups[n] = (*x.copy_groups[n], x.copies[n])
-        x.copies[n] = ()
+        x.commit_copies(unit)
         return False
 
     yield event

@@ -25,6 +25,7 @@ from .machine import Found, Rule
 from .sizes import Sizes
 from .stretches import Parts, Rounds, Stretch
 
+ALL = 250_000  # combinations of dims up to which all are looked at
 TRIES = 1_000_000  # combinations of dims and indices that are looked at
 LOOKAHEAD = 64  # rounds of a loop in which a value is told apart that depends on its variable
 FEWER = 16  # of each, if it depends on those of several loops
@@ -80,6 +81,12 @@ def _only_longer(branches: list[Any], trips: np.ndarray, fits: np.ndarray) -> np
     rest = np.flatnonzero(~np.isin(kinds, np.unique(kinds[fits])))
     rest = rest[np.argsort(trips[rest], kind="stable")]
     return rest[np.sort(np.unique(kinds[rest], return_index=True)[1])]
+
+
+def _product(values: list[np.ndarray]) -> np.ndarray:
+    """[len(values), combinations]: every combination of values."""
+    table = np.indices([len(v) for v in values]).reshape(len(values), prod(map(len, values)))
+    return np.stack([v[t] for v, t in zip(values, table, strict=True)]) if values else np.zeros((0, 1), dtype=np.int64)
 
 
 def _different(columns: list[Any], shape: tuple[int, ...]) -> list[np.ndarray]:
@@ -140,19 +147,24 @@ class _Space:
 
     def samples(self, cap: int) -> dict[str, Any]:
         """Arrays of dims and indices, one entry a combination."""
-        values = [np.array(self.sizes.of(x, cap, self._splits())) for x in self.dims]
-        count = prod(map(len, values))
-        if count > TRIES:
-            every = ", ".join(f"`{x}`" for x in self.dims)
-            raise Found(Rule.STATES, 0, name=f"{TRIES} combinations of dims to be tried", why=f"the sizes of {every}")
-        table = np.indices([len(v) for v in values]).reshape(len(values), count)
-        bound: dict[str, Any] = {x: v[t] for x, v, t in zip(self.dims, values, table, strict=True)} | dict.fromkeys(
-            self.others, 1
-        )
-        bound[""] = np.zeros(count, dtype=np.int64)
+        table = self._table(cap)
+        bound: dict[str, Any] = dict(zip(self.dims, table, strict=True)) | dict.fromkeys(self.others, 1)
+        bound[""] = np.zeros(table.shape[1], dtype=np.int64)
         for name in self.indices:
             bound = self._with_blocks(bound, name)
         return bound | {name: 0 for name in self.axes if name not in self.indices}
+
+    def _table(self, cap: int) -> np.ndarray:
+        """The sizes of the dims, a row each: all combinations, or if these are too many those of one dim's sizes with whole
+        tiles of the others, dim by dim."""
+        fine, coarse = ([np.array(self.sizes.of(x, cap, self._splits(), c)) for x in self.dims] for c in (False, True))
+        if prod(map(len, fine)) <= ALL:
+            return _product(fine)
+        mixed = [[*coarse[:k], fine[k], *coarse[k + 1 :]] for k in range(len(fine))]
+        if sum(prod(map(len, values)) for values in mixed) > TRIES:
+            every = ", ".join(f"`{x}`" for x in self.dims)
+            raise Found(Rule.STATES, 0, name=f"{TRIES} combinations of dims to be tried", why=f"the sizes of {every}")
+        return np.unique(np.concatenate([_product(values) for values in mixed], axis=1), axis=1)
 
     def _splits(self) -> int:
         """Over how many items of a split stream the tiles are shared out: the blocks of an axis of fixed size that steers."""

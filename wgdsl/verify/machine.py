@@ -377,10 +377,15 @@ class Machine:
             for bit in g:
                 self.known[u.holders[0]] |= bit & ~busy
 
+    def commit_copies(self, u: Unit) -> None:
+        n = u.number
+        self.copy_groups[n] = _counted((*self.copy_groups[n], self.copies[n]))
+        self.copies[n] = ()
+
     def wait_copies(self, u: Unit, pending: int) -> None:
         n, groups = u.number, self.copy_groups[u.number]
         done = groups[: max(len(groups) - pending, 0)]
-        self.copy_groups[n] = groups[len(done) :]
+        self.copy_groups[n] = _counted(groups[len(done) :])
         flying = [own for g in (*self.copy_groups[n], self.copies[n]) for own in g]
         for k, h in enumerate(u.holders):
             busy = 0
@@ -400,6 +405,12 @@ class Machine:
         return acc, operand
 
 
+def _counted(groups: tuple[tuple[tuple[int, ...], ...], ...]) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """Groups without the oldest ones that are empty, for which no wait makes a difference."""
+    first = next((k for k, g in enumerate(groups) if g), len(groups))
+    return groups[first:]
+
+
 def start(layout: Layout, files: list[int]) -> Machine:
     """Before the first step. `files`: all registers of each unit."""
     everything = (1 << 2 * layout.width) - 1  # nothing has happened that one might not know of
@@ -409,7 +420,8 @@ def start(layout: Layout, files: list[int]) -> Machine:
         layout=layout, known=[everything] * layout.holders + [0] * barriers + last + [0] * bars, phase=[0] * barriers,
         pending=[b.count for b, _, _ in layout.mbarriers], bytes=[0] * barriers, unseen=layout.takers[:],
         position=[0] * (units * max(len(layout.rings), 1)), tags=[None] * layout.atoms, clears=[0] * layout.atoms,
-        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars, waiting=[()] * bars,
+        cleared=[-1] * layout.atoms, covered=[0] * layout.atoms, sharing=[0] * layout.atoms, arrived=[0] * bars,
+        waiting=[()] * bars,
         barred=[False] * units, open=[()] * units, groups=[()] * units, stores=[()] * units, store_groups=[()] * units,
         copies=[()] * units, copy_groups=[()] * units,
         touched=list(files), defined=[0] * units, item=[-1] * units,

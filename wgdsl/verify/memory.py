@@ -9,8 +9,8 @@ from ..diagnostics.model import Problem
 from ..diagnostics.verify import SharedLayout, SharedMemory
 from ..roles.model import Barrier, Buffer, Kernel
 from ..roles.shares import share_of
-from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.choice import TARGETS
+from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.tma import TMA
 
 

@@ -61,7 +61,7 @@ def _need(kernel: Kernel, role: Role, registers: int, pool: Pool) -> Iterator[Re
 
 
 def _fragments(s: Mma, values: list[Value]) -> int:
-    """Registers that ldmatrix fetches for one K step: the left operand's of all blocks, the right one's of two columns of eight."""
+    """Registers that ldmatrix fetches for one K step: the left operand's of all blocks, the right one's of 16 columns."""
     left = 4 * next(v.rows for v in values if v.kind == "tile") // 64 if isinstance(s.a, SmemOperand) else 0
     return left + 4
 

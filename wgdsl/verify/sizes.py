@@ -37,8 +37,9 @@ class Sizes:
             joined = frozenset(y for x in names for y in self.groups[x])
             self.groups |= dict.fromkeys(joined, joined)
 
-    def of(self, dim: str, cap: int, splits: int) -> list[int]:
-        """The sizes of a dim at which there are up to so many tiles, each shared out over so many items."""
+    def of(self, dim: str, cap: int, splits: int, coarse: bool = False) -> list[int]:
+        """The sizes of a dim at which there are up to so many tiles, each shared out over so many items. coarse: whole tiles,
+        and one more element, wherever else something may change."""
         group = self.groups[dim]
         own = [p for p in self.sums if self.counted(p) & group]
         divisors = {c for p in self.sums for c in _divided(p, lambda a: bool(self.counted(a) & group)) if c > 1}
@@ -46,10 +47,11 @@ class Sizes:
         tiles |= {a.tile for name, a in self.axes.items() if name in group and a.tile >= TILE}
         offsets = {_rounded(c) for p in own for c in _constants(p) if c >= TILE - 1}
         for p in own:
-            offsets |= {c for f in {1, *_factors(p)} for k in _constants(p) if (c := k // f) > 1 and (f > 1 or k < TILE - 1)}
+            factors = {1, *_factors(p, lambda f: bool(self.counted(Poly((((f,), 1),))) & group))}
+            offsets |= {c for f in factors for k in _constants(p) if (c := k // f) > 1 and (f > 1 or k < TILE - 1)}
         divisor = max([max(divisors, default=1) * splits, *(self._nested(p, "floordiv", group) for p in self.polys)])
         again = max((self._nested(p, "mod", group) for p in self.polys), default=0)
-        return _around(gcd(*tiles) if tiles else 1, sorted(offsets), (cap + BEYOND) * divisor + again)
+        return _around(gcd(*tiles) if tiles else 1, sorted(offsets), (cap + BEYOND) * divisor + again, coarse)
 
     def counted(self, p: Poly) -> frozenset[str]:
         """The dims and first elements of tiles of which a sum counts elements: none if it counts tiles."""
@@ -111,15 +113,15 @@ def _constants(p: Poly) -> Iterator[int]:
                     yield from _constants(a)
 
 
-def _factors(p: Poly) -> Iterator[int]:
-    """The integers that symbols are multiplied by."""
+def _factors(p: Poly, wanted: Callable[[Symbol | Atom], bool] = lambda f: True) -> Iterator[int]:
+    """The integers that symbols are multiplied by, or only those of such symbols."""
     for monomial, c in p.terms:
-        if monomial:
+        if any(map(wanted, monomial)):
             yield abs(c)
         for f in monomial:
             if isinstance(f, Atom):
                 for a in f.args:
-                    yield from _factors(a)
+                    yield from _factors(a, wanted)
 
 
 def _rounded(c: int) -> int:
@@ -127,7 +129,7 @@ def _rounded(c: int) -> int:
     return next((k for k in (c, c + 1, c - 1) if k % TILE == 0), c)
 
 
-def _around(step: int, offsets: list[int], limit: int) -> list[int]:
+def _around(step: int, offsets: list[int], limit: int, coarse: bool) -> list[int]:
     """Multiples of what all tile sizes are multiples of, these moved by other constants, and their neighbours: between them
     nothing changes."""
     moves = {0, *(s * c for c in offsets for s in ((1, -1) if c % step else ()))}
@@ -139,4 +141,6 @@ def _around(step: int, offsets: list[int], limit: int) -> list[int]:
             name=f"{MOST_SIZES} sizes of a dim to be tried",
             why=f"sizes up to {limit}, which its constants ask for",
         )
+    if coarse:
+        return sorted({k + d for k in range(0, limit + 1, step) for d in (0, 1)})
     return sorted({k + o + d for k in range(0, limit + 1, step) for o in moves for d in (-1, 0, 1) if k + o + d >= 0} | {0, 1})

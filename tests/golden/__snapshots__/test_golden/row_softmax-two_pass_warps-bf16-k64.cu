@@ -365,8 +365,6 @@ row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, 
 #line 22 "schedules/ampere/row_softmax_two_pass_warps.wg"
     // compute P.sum[n]
     ptx::cp_async_wait<0>();
-    // what was filled once an item has arrived
-    ptx::bar_sync(0 + 1, 128);
   }
 #line 24 "schedules/ampere/row_softmax_two_pass_warps.wg"
   // finish P.max, P.sum
