@@ -31,8 +31,10 @@ OTHER_MASK = (
     ("  P[b,g", "  Y[b,g,r,i,j] = X[b,g,r,i,j] where j <= i\n  P[b,g"),
 )
 NORMALISED = (
-    ("F[i,n]            when not residual", "F[i,n] / Total[i] when not residual"),
-    ("  C[i,n]", "  Total[i] = sum[n] F[i,n]\n  C[i,n]"),
+    (
+        "C[i,n] = F[i,n]          when not residual",
+        "Total[i] = sum[n] F[i,n]\n  C[i,n] = F[i,n] / Total[i] when not residual",
+    ),
 )
 ONE_MORE = (
     ("out    L:", "out    Z: f32[B, H, M]\n  out    L:"),

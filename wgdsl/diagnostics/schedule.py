@@ -1024,5 +1024,6 @@ works:
 
     def help(self) -> str:
         if self.folded:
-            return "give each CTA the whole axis: a tile as long as its fixed extent, and no grid axis; or use a kernel of its own"
+            whole = "give each CTA the whole axis: fix its dim, and name it in neither `tile` nor `grid`"
+            return f"{whole}; or take a kernel of its own"
         return "let one CTA take the whole stream: drop `split` and `combine`"

@@ -471,8 +471,7 @@ class _Planner:
                 self.problems.append(SeveralWriters(span=span, output=out.tensor, axis=axis, how=self.addable(folds)))
         told = {p.index for p in self.problems if isinstance(p, AxisNotCovered)}
         for i in (i for i in out.indices if i not in told):
-            extent = self.graph.extents[i].constant
-            if i not in plan.grid and (extent is None or plan.tiles.get(i, extent) != extent):
+            if (i not in plan.grid and self.graph.extents[i].constant is None) or (i in plan.tiles and i not in plan.grid):
                 self.problems.append(AxisNotCovered(span=span, index=i, output=out.tensor))
 
     def folds(self, out: Output, axis: str) -> tuple[Reduce, ...]:
