@@ -2,7 +2,8 @@
 
 A reduction over the axis may use earlier reductions over it where its operand is f(earlier) * g(element): the state then
 holds f(running) * sum of g, and is multiplied by f(new) / f(old) when they move. Where the operand counts only what equals an
-extreme, it is kept while that stays, and begins anew when it moves. Nothing is recognised by name.
+extreme, it is kept while that stays, and begins anew when it moves. Where it is a sum of terms f(final results) * g(element),
+each g has a state, and they come together at the end. Nothing is recognised by name.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from ..diagnostics.transform import NotSeparable, NotStreamable, StreamAxisUnkno
 from ..foundation.source import Span
 from ..program.expr import Apply, Cmp, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
+from ..program.poly import Poly
 from ..program.streamed import State, Streamed, old
 from .algebra import always_finite, factors, limit, linear, product, signed, simplify
 from .canonicalise import positive_scalars
+
+MOST_TERMS = 8  # of a summand that mixes results and elements
 
 
 def stream(graph: ProgramGraph, axis: str, span: Span | None = None) -> Streamed:
@@ -47,8 +51,7 @@ class _Stream:
         if isinstance(node, Output):
             self.outputs.append(replace(node, value=self.finish(node.value)))
         elif isinstance(node, Reduce) and self.axis in node.axes:
-            self.states[node.name] = self.state(node)
-            self.order.append(node.name)
+            self.reduction(node)
         elif self.axis in node.indices:
             assert isinstance(node, Map | Domain | Reduce)
             self.tile[node.name] = node
@@ -86,6 +89,69 @@ class _Stream:
             return None
 
         return rewrite(e, one)
+
+    def reduction(self, node: Reduce) -> None:
+        """A reduction along the axis: one state, or several whose sum it is once the stream has ended."""
+        try:
+            state = self.state(node)
+        except WgError:
+            terms = self.terms(node) if node.op == "sum" else None
+            if terms is None:
+                raise
+            return self.summed(node, terms)
+        self.states[node.name] = state
+        self.order.append(node.name)
+
+    def terms(self, node: Reduce) -> list[tuple[Expr, Expr]] | None:
+        """The operand of a sum as terms f(final results) * g(this element), g with a state of its own; None if it is none."""
+        out: dict[Expr, Expr] = {}
+        domain = self.graph.domain_of(node.body)
+        for parts in self.products(node.body):
+            f = product([p for p in parts if self.elementless(p)])
+            g = product([p for p in parts if not self.elementless(p)])
+            if self.elementless(g) or self.graph.domain_of(g) != domain or not self.streams(g):
+                return None
+            out[g] = apply("add", out[g], f) if g in out else f
+        return [(f, g) for g, f in out.items()] if 1 < len(out) <= MOST_TERMS else None
+
+    def products(self, e: Expr) -> list[list[Expr]]:
+        """An expression as a sum of products, opened only where a factor mixes results and elements. A product of two sums
+        isn't opened: (x - mean) ** 2 would be a small difference of large squares."""
+        if isinstance(e, Apply) and e.fn in ("add", "sub"):
+            minus = [[const(-1.0), *p] for p in self.products(e.args[1])] if e.fn == "sub" else self.products(e.args[1])
+            return [*self.products(e.args[0]), *minus]
+        if isinstance(e, Apply) and e.fn == "neg":
+            return [[const(-1.0), *p] for p in self.products(e.args[0])]
+        if isinstance(e, Apply) and e.fn == "mul":
+            left, right = self.products(e.args[0]), self.products(e.args[1])
+            if min(len(left), len(right)) == 1:
+                return [[*a, *b] for a in left for b in right]
+        if isinstance(e, Load) and isinstance(node := self.tile.get(e.tensor), Map) and not self.streams(e):
+            return self.products(substitute_indices(node.body, dict(zip(node.indices, e.access, strict=True))))
+        return [[e]]
+
+    def streams(self, e: Expr) -> bool:
+        """Whether a sum of it has a state."""
+        try:
+            body = self.expand(e)
+        except WgError:
+            return False
+        used = frozenset(n for n in self.states if _mentions(body, frozenset((n,))))
+        return not used or self.state_factor(body, used) is not None
+
+    def summed(self, node: Reduce, terms: list[tuple[Expr, Expr]]) -> None:
+        """A state for each term, and the reduction made of them. Where nothing was summed a factor may be infinite."""
+        total: Expr = const(0.0)
+        for k, (f, g) in enumerate(terms):
+            part = replace(node, name=f"{node.name}.{k}", body=g)
+            same = [s.node for s in self.states.values() if replace(s.node, name=part.name, span=part.span) == part]
+            if not same:
+                self.reduction(part)
+            read = Load(tensor=same[0].name if same else part.name, access=tuple(map(Poly.of, node.indices)))
+            nothing = Cmp(op="eq", left=read, right=const(0.0))
+            total = apply("add", total, Select(cond=nothing, then=const(0.0), other=apply("mul", read, f)))
+        whole = Map(name=node.name, indices=node.indices, span=node.span, body=self.finish(simplify(total)))
+        self.after[node.name] = whole
 
     def state(self, node: Reduce) -> State:
         body = self.expand(node.body)
