@@ -11,7 +11,8 @@ from itertools import product
 
 import pytest
 
-from wgdsl.driver import compile
+from wgdsl.driver import Settings, compile, prepare
+from wgdsl.forms import explained
 from wgdsl.foundation.resources import resource
 from wgdsl.runtime.kernel import Kernel
 from wgdsl.tools.running import run
@@ -94,3 +95,12 @@ def test_every_example_has_a_program_a_schedule_and_a_script():
     for name in EXAMPLES:
         files = {p.name for p in resource("examples", name).iterdir()}
         assert {f"{name}.wg", "schedules.wg", "run.py"} <= files
+
+
+@pytest.mark.parametrize(("name", "schedule", "target"), [(n, *s) for n, x in EXAMPLES.items() for s in x.schedules])
+def test_the_explicit_form_gives_the_same_text(name, schedule, target):
+    settings = Settings(dims=EXAMPLES[name].fixed, types={"T": "bf16"})
+    path = resource("examples", name, f"{name}.wg")
+    kernel, journal = prepare(path, schedule=schedule, target=target, settings=settings)
+    again = compile(explained(journal.forms), build=False)
+    assert again.roles == kernel.roles and again.forms.texts == kernel.forms.texts
