@@ -43,11 +43,13 @@ class _Stream:
         self.after: dict[str, Map | Domain] = {}
         self.folds: list[Reduce] = []
         self.outputs: list[Output] = []
+        self.reader = ""  # the tensor whose final value is being made
         self.order: list[str] = []
 
     def visit(self, node: Node) -> None:
         if isinstance(node, Input):
             return
+        self.reader = node.tensor if isinstance(node, Output) else node.name
         if isinstance(node, Output):
             self.outputs.append(replace(node, value=self.finish(node.value)))
         elif isinstance(node, Reduce) and self.axis in node.axes:
@@ -85,10 +87,34 @@ class _Stream:
                 node = self.after[x.tensor]
                 return substitute_indices(node.body, dict(zip(node.indices, x.access, strict=True)))
             if isinstance(x, Load) and x.tensor in self.tile:
-                raise WgError(NotStreamable(span=self.tile[x.tensor].span, name=x.tensor, why="an output reads it whole"))
+                raise WgError(self.whole(x.tensor, e))
             return None
 
         return rewrite(e, one)
+
+    def whole(self, name: str, final: Expr) -> NotStreamable:
+        """A value for every element of the axis that an expression wants when the pass has ended."""
+        chain = [f"`{self.reader}` needs `{name}` for every `{self.axis}` when the pass has ended"]
+        first = [x.tensor for x in loads(final) if x.tensor in self.states]
+        found = [name]
+        for n in found:
+            node = self.tile[n] if n in self.tile else self.states[n].node
+            for x in (x for e in node.exprs() for x in loads(e)):
+                if x.tensor in found or (x.tensor not in self.tile and x.tensor not in self.states):
+                    continue
+                found.append(x.tensor)
+                along = f", along `{self.axis}`" if x.tensor in self.states else ""
+                chain.append(f"`{n}` needs `{x.tensor}`{along}")
+                first += [x.tensor] if x.tensor in self.states else []
+        summed = dict.fromkeys(a for n in found if isinstance(r := self.tile.get(n), Reduce) for a in r.axes)
+        return NotStreamable(
+            span=self.tile[name].span,
+            name=name,
+            why="an output reads it whole",
+            chain=tuple(chain),
+            first=tuple(s for s in self.states if s in first),
+            along=tuple(summed),
+        )
 
     def reduction(self, node: Reduce) -> None:
         """A reduction along the axis: one state, or several whose sum it is once the stream has ended."""
