@@ -30,6 +30,12 @@ OTHER_MASK = (
     ("logsumexp[j] X[b,g,r,i,j]", "logsumexp[j] Y[b,g,r,i,j]"),
     ("  P[b,g", "  Y[b,g,r,i,j] = X[b,g,r,i,j] where j <= i\n  P[b,g"),
 )
+NORMALISED = (
+    (
+        "C[i,n] = F[i,n]          when not residual",
+        "Total[i] = sum[n] F[i,n]\n  C[i,n] = F[i,n] / Total[i] when not residual",
+    ),
+)
 ONE_MORE = (
     ("out    L:", "out    Z: f32[B, H, M]\n  out    L:"),
     ("  L[b,h,i]", "  Z[b,h,i] = max[j] X[b,g,r,i,j]\n  L[b,h,i]"),
@@ -95,6 +101,7 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "results made of anything but plain sums along the stream, such as a maximum, or a sum that is scaled to one": (
             Case("simple", "stream j split s in 4\n  grid over (s, b, g, r, i)\n  combine O, L by atomic_add"),
         ),
+        "a reduction along a grid axis that is read back along it": (Case("pipelined", "stream k", NORMALISED),),
         "parts of a result without this line, or this line without parts": (
             Case("pipelined", "stream k split s in 4\n  grid over (s, i, n)"),
             Case("pipelined", "combine C by atomic_add"),

@@ -27,7 +27,8 @@ FIXED = {"D": 64, "E": 64}
 @cache
 def programs() -> dict[str, str]:
     """The shipped programs, as texts."""
-    return {parse(Source(p, p.read_text("utf-8"))).programs[0].name: p.read_text("utf-8") for p in ROOT.glob("examples/*/*.wg")}
+    texts = [p.read_text("utf-8") for p in ROOT.glob("examples/*/*.wg")]
+    return {program.name: text for text in texts for program in parse(Source("example.wg", text)).programs}
 
 
 @cache
@@ -166,7 +167,9 @@ def rows() -> list[list[str]]:
 def test_the_tables_name_every_shipped_schedule():
     named = {n for row in rows() for cell in row[:4] for n in re.findall(r"`(\w+)`", cell)}
     files = [parse(Source(p, p.read_text("utf-8"))) for p in ROOT.glob("schedules/*/*.wg")]
-    assert named == {s.name for f in files for s in f.schedules} | {p for p in programs() if p != "attention"}
+    assert named == {s.name for f in files for s in f.schedules} | {
+        f.program for s in files for f in s.schedules if f.program not in ("", "attention")
+    }
 
 
 RECOMMENDED = [

@@ -16,6 +16,17 @@ SMALL = {
     "batched_gemm": "2,70,40,72",
     "dual_gemm": "70,40,72",
     "row_softmax": "70,40,64",
+    "sigmoid_attention": "1,70,40,1,64,64",
+    "relu2_attention": "1,70,40,1,64,64",
+    "entropy": "1,70,40,1,64,64",
+    "two_values": "1,70,40,1,64,64,32",
+    "normaliser": "70,40,64",
+    "cross_entropy": "70,40,64",
+    "kernel_density": "70,40,64",
+    "nearest": "70,40,64",
+    "gemm_statistics": "70,40,72",
+    "retention": "1,70,1,64,64",
+    "chained": "70,40,64,32",
 }
 
 

@@ -55,8 +55,9 @@ maybe = st.none() | exprs
 
 
 def _statement(fields):
-    target, value, where, otherwise, when = fields
-    return ast.Statement(target=target, value=value, where=where, otherwise=otherwise if where else None, when=when)
+    target, value, start, where, otherwise, when = fields
+    otherwise = otherwise if where else None
+    return ast.Statement(target=target, value=value, start=start, where=where, otherwise=otherwise, when=when)
 
 
 targets = node(ast.Index, base=node(ast.Name, id=names), indices=tuples(exprs))
@@ -81,7 +82,7 @@ program_items = (
     | node(ast.LetDecl, name=names, value=exprs)
     | node(ast.DefDecl, name=names, parameters=tuples(names), body=exprs)
     | node(ast.IndexDecl, entries=tuples(st.tuples(names, exprs)))
-    | st.tuples(targets, exprs, maybe, maybe, maybe).map(_statement)
+    | st.tuples(targets, exprs, maybe, maybe, maybe, maybe).map(_statement)
 )
 programs = node(ast.Program, name=names, items=tuples(program_items, 0, 5))
 

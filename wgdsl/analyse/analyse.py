@@ -7,10 +7,12 @@ programs raise `WgError` with as many problems as could be found.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..diagnostics.analyse import NoOutput, TooDeep
 from ..diagnostics.model import WgError
-from ..program.graph import ProgramGraph
+from ..program.expr import Affine
+from ..program.graph import ProgramGraph, Reduce
 from ..program.rules import check
 from ..syntax import ast
 from .bounds import check_bounds
@@ -19,6 +21,8 @@ from .declare import declare, holds
 from .extents import infer_extents
 from .problems import Problems
 from .statements import MAX_DEPTH, Result, build_nodes, live_statements
+
+PLACES = 1 << 24
 
 
 def analyse(
@@ -57,7 +61,14 @@ def _analyse(
     check_bounds(graph, result, problems)
     problems.close()
     check(graph)
-    return graph
+    return replace(graph, requires=(*graph.requires, *_places(graph)))
+
+
+def _places(graph: ProgramGraph) -> tuple[Affine, ...]:
+    """What a call has to meet for the places that argmax and argmin find: kernels hold them in f32, exact up to 2^24."""
+    axes = {a: None for n in graph.nodes if isinstance(n, Reduce) and n.op.startswith("arg") for a in n.axes}
+    extents = (graph.extents[a] for a in axes)
+    return tuple(Affine(poly=PLACES - e) for e in extents if e.constant is None or e.constant > PLACES)
 
 
 def _graph(program: ast.Program, context: Context, result: Result, extents: Mapping) -> ProgramGraph:

@@ -29,6 +29,7 @@ from ..program.poly import Poly
 from ..syntax import ast
 from . import logic, values
 from .context import Context, Tensor
+from .names import walk
 from .problems import Refused, nearest, refuse
 from .scope import Env, NoTensors, Sink, Use
 from .values import Value, integer, real, truth
@@ -123,10 +124,39 @@ class Expressions:
         tensor = self._tensor(e.base, len(e.indices))
         if tensor.rank != len(e.indices):
             refuse(_rank(tensor, len(e.indices), e.span))
+        chosen = self._chosen(tensor, e, env)
+        if chosen is not None:
+            return self._element(tensor, e, chosen, env)
         use = self.use(tensor, e.indices, env)
         self.sink.used(use)
         found = Load(tensor=tensor.name, access=use.access)
         return (values.of_argument if tensor.indices is None else values.of_dtype)(found, tensor.dtype)
+
+    def _chosen(self, tensor: Tensor, e: ast.Index, env: Env) -> int | None:
+        """The axis of a computed tensor along which a number that is no polynomial chooses the element; None if none does."""
+        if tensor.indices is None:
+            return None
+        for k, i in enumerate(e.indices):
+            v = self.value(i, replace(env, in_access=True)) if any(isinstance(x, ast.Index) for x in walk(i)) else None
+            if v is not None and v.kind == "int" and v.poly is None:
+                return k
+        return None
+
+    def _element(self, tensor: Tensor, e: ast.Index, k: int, env: Env) -> Value:
+        """`X[i, t[i]]` of a tensor that the program computes: sum[n] select(n == t[i], X[i,n], 0) along its own index. Where
+        that element doesn't exist it is 0."""
+        assert tensor.indices is not None
+        axis = tensor.indices[k]
+        if axis in env.indices:
+            cure = f"`{axis}` is the index of `{tensor.name}` along which it is chosen: use another name for the one here"
+            refuse(NotBuilt(span=e.span, what=f"an element of `{tensor.name}` chosen where `{axis}` is bound", cure=cure))
+        place, inner = self.value(e.indices[k], env), env.bind((axis,))
+        here = (*e.indices[:k], ast.Name(id=axis, span=e.indices[k].span), *e.indices[k + 1 :])
+        value = self._access(replace(e, indices=here), inner)
+        at = logic.compare("==", integer(Poly.of(axis)), place, e.span)
+        body = values.choose(at, value, values.of_constant(0), e.span)
+        dtype = I32 if body.kind == "int" else F32
+        return values.of_dtype(self.sink.reduction("sum", (axis,), body.expr, dtype, inner.order), dtype)
 
     def use(self, tensor: Tensor, indices: tuple[ast.Expr, ...], env: Env) -> Use:
         """The access map of one place. Fixed dims are put in; `raw` keeps them."""

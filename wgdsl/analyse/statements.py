@@ -37,6 +37,12 @@ from .values import PHRASES, Value, as_real, expect
 
 MAX_DEPTH = 200  # of an expression; later passes walk it recursively
 
+# What stands in the way: a state that products of the same iteration read and accumulate needs a home in shared memory.
+RECURRENCE = (
+    "sum over the earlier elements instead, each with its own factor: `sum[j] x[j] * decay ** (i - j)` where `j <= i`; a step "
+    "from one element to the next would need a state that one product writes and another reads"
+)
+
 
 @dataclass(kw_only=True)
 class Result:
@@ -109,7 +115,8 @@ class _Builder:
         if name in self.refused:
             raise Refused
         if self.current is not None and name == self.current.target.base.id:
-            refuse(NotBuilt(span=span, what=f"`{name}` defined by itself (a recurrence)", cure="define another tensor"))
+            what = f"`{name}` defined by itself (a recurrence)"
+            refuse(NotBuilt(span=span, what=what, cure=RECURRENCE, chain=self._chain(name)))
         if name in self.context.outputs and name in self.tensors and name not in self.bare_outputs:
             cure = f"define a tensor of the bare indices first, read that, and store it in `{name}`"
             refuse(NotBuilt(span=span, what=f"reading output `{name}`, whose left side isn't bare indices,", cure=cure))
@@ -170,6 +177,9 @@ class _Builder:
 
     def _statement(self, s: ast.Statement, name: str) -> None:
         self._check_target(s)
+        if s.start is not None and not any(isinstance(x, ast.Index) and x.base.id == name for x in walk(s.value)):
+            what = "`from` in a statement that doesn't read its own tensor"
+            refuse(NotBuilt(span=s.start.span, what=what, cure="drop `from`: it is what a recurrence begins with"))
         left = tuple(n for n, _ in left_indices(self.context, s.target))
         env = Env(indices=left, order=left)
         access = self._left(s, left, env)
@@ -178,6 +188,16 @@ class _Builder:
         value = self._value(s, name, left, env, predicate, output)
         if output is not None:
             self._store(s, output, left, access, value)
+
+    def _chain(self, name: str) -> tuple[str, ...]:
+        """The statements that need a tensor which needs itself, in words."""
+        found, out = {name}, [f"`{name}` needs an earlier element of `{name}`"]
+        for other in self.live.values():
+            reads = [x.base.id for x in walk(other.value) if isinstance(x, ast.Index) and x.base.id in found]
+            if reads and other.target.base.id not in found:
+                found.add(other.target.base.id)
+                out.append(f"`{other.target.base.id}` needs `{reads[0]}`")
+        return tuple(out)
 
     def _check_target(self, s: ast.Statement) -> None:
         c, base = self.context, s.target.base

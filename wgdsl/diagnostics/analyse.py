@@ -854,9 +854,10 @@ class NotBuilt(Problem):
 
     what: str
     cure: str = ""
+    chain: tuple[str, ...] = ()
 
     code = "WG0223"
-    doc = """Gathered accesses, `assume`, recurrences and integer division of tensor elements are part of the
+    doc = """Gathered accesses of arguments, `assume`, recurrences and integer division of tensor elements are part of the
 language, but this version of the compiler doesn't build them yet.
 
 fails:
@@ -878,6 +879,9 @@ works:
 
     def title(self) -> str:
         return f"{self.what} can't be compiled yet"
+
+    def notes(self) -> tuple[str, ...]:
+        return self.chain
 
     def help(self) -> str:
         return self.cure

@@ -918,6 +918,7 @@ works:
     output: str
     axis: str
     stream: str = ""
+    how: str = ""  # it could be combined by
 
     def title(self) -> str:
         if not self.axis:
@@ -927,6 +928,8 @@ works:
     def help(self) -> str:
         if not self.axis:
             return f"`stream {self.stream} split s in 4` gives each CTA a part of the stream; or drop this line"
+        if self.how:
+            return f"`combine {self.output} by {self.how}`"
         return f"`combine {self.output} by atomic_add`" if self.stream else f"drop `{self.axis}` from the grid"
 
 
@@ -1014,9 +1017,13 @@ works:
 """
     output: str
     why: str
+    folded: bool = False  # the parts are tiles along another axis than the streamed one
 
     def title(self) -> str:
         return f"the parts of `{self.output}` can't be added up: {self.why}"
 
     def help(self) -> str:
+        if self.folded:
+            whole = "give each CTA the whole axis: fix its dim, and name it in neither `tile` nor `grid`"
+            return f"{whole}; or take a kernel of its own"
         return "let one CTA take the whole stream: drop `split` and `combine`"

@@ -86,7 +86,9 @@ works:
         )
 
     def help(self) -> str:
-        return "write the summand as f(earlier results) * g(this element), or compute the earlier result in its own kernel"
+        terms = "write the summand as f(earlier results) * g(this element), or as a sum of such terms"
+        first = ", ".join(self.chain)
+        return f"{terms}, or compute the earlier result in its own kernel: `kernel NAME computes {first} {{ ... }}`"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +120,9 @@ works:
 """
     name: str
     why: str
+    chain: tuple[str, ...] = ()  # who needs whom, in words
+    first: tuple[str, ...] = ()  # what a kernel before could compute
+    along: tuple[str, ...] = ()  # axes along which the rest could be streamed
 
     def title(self) -> str:
         return f"`{self.name}` doesn't fit a single pass over the streamed axis"
@@ -125,5 +130,12 @@ works:
     def label(self) -> str:
         return self.why
 
+    def notes(self) -> tuple[str, ...]:
+        return self.chain
+
     def help(self) -> str:
-        return "split the program: one kernel makes one pass"
+        other = f"`stream {self.along[0]}`" if self.along else ""
+        if not self.first:
+            return other or "split the program: one kernel makes one pass"
+        behind = f", and {other} for the rest" if other else " before"
+        return f"one kernel makes one pass: `kernel NAME computes {', '.join(self.first)} {{ ... }}`{behind}"

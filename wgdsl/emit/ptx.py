@@ -401,6 +401,29 @@ def add_global_f32() -> Function:
 
 
 @wrapper
+def max_global_f32() -> Function:
+    """The order of f32 is that of their bits as signed integers if positive, and the reverse of it as unsigned ones if
+    negative. A NaN is made the largest of all."""
+    return _extreme("max", "0x7fffffff", ("max.s32", "min.u32"))
+
+
+@wrapper
+def min_global_f32() -> Function:
+    """As for the maximum; a NaN is made the smallest of all."""
+    return _extreme("min", "0xffffffff", ("min.s32", "max.u32"))
+
+
+def _extreme(op: str, nan: str, signs: tuple[str, str]) -> Function:
+    lines = [f"const unsigned bits = x != x ? {nan}u : __float_as_uint(x);", "if (int(bits) >= 0) {"]
+    for k, how in enumerate(signs):
+        a = Asm(memory=True)
+        to, x = a.input("l", "to"), a.input("r", "bits")
+        a.row(f"red.relaxed.gpu.global.{how} [{to}], {x};")
+        lines += [*(["} else {"] if k else []), *(f"    {line}" for line in a.lines())]
+    return _function(f"void {op}_global_f32(float* to, float x)", [*lines, "}"])
+
+
+@wrapper
 def clear_shared_16() -> Function:
     a = Asm(memory=True)
     to, zero = a.input("r", "to"), a.input("r", "0")

@@ -19,6 +19,8 @@ from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .writer import bare
 
+TOGETHER = {"sum": "add_global_f32", "max": "max_global_f32", "min": "min_global_f32"}
+
 # Registers to shared memory.
 
 
@@ -117,13 +119,13 @@ def narrowed(ctx: RoleContext, dtype: DType, value: str) -> str:
     raise InternalError(f"no C++ for a store of {dtype} elements")
 
 
-def stored(ctx: RoleContext, dtype: DType, target: str, value: str, add: bool) -> str:
-    """The statement that stores an element, or adds it to what is there."""
+def stored(ctx: RoleContext, dtype: DType, target: str, value: str, add: bool, by: str = "sum") -> str:
+    """The statement that stores an element, or brings it together with what is there."""
     if not add:
         return f"{target} = {value};"
     if dtype.name != "f32":
         raise InternalError(f"no C++ to add to {dtype} elements")
-    return f"{ctx.ptx('add_global_f32')}(&{target}, {value});"
+    return f"{ctx.ptx(TOGETHER[by])}(&{target}, {value});"
 
 
 @lowers(StoreGlobal)
@@ -138,7 +140,7 @@ def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
         place = tuple(Poly.of(a.index) for a in axes)
         inside = elements.in_range(place, tuple(ctx.kernel.index_extents[a.index] for a in axes))
         target = elements.element(step.tensor, step.access, level)
-        text = stored(ctx, dtype, target, narrowed(ctx, dtype, bare(elements.text(step.value, level))), step.add)
+        text = stored(ctx, dtype, target, narrowed(ctx, dtype, bare(elements.text(step.value, level))), step.add, step.by)
         if inside != conjunction():
             text = f"if ({bare(elements.text(inside, level))}) {text}"
         if step.cols is not None:

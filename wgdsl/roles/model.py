@@ -742,7 +742,8 @@ class CopyOut(Step):
 @dataclass(frozen=True, kw_only=True)
 class StoreGlobal(Step):
     """Round `value` (an expression of registers) to the tensor's dtype and store it at `access`, where the row (and
-    column) index lies inside its extent. A row value is stored by one lane of each quad. `add`: see `TmaStore`."""
+    column) index lies inside its extent. A row value is stored by one lane of each quad. `add`: see `TmaStore`; `by`: what is
+    there and the value come together by their sum, or by the max or min of both."""
 
     tensor: str
     access: tuple[Poly, ...]
@@ -750,6 +751,7 @@ class StoreGlobal(Step):
     rows: Axis
     cols: Axis | None = None
     add: bool = False
+    by: str = "sum"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -325,8 +325,16 @@ STEPS = (
         "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}",
         {"add": True, "wide": False},
     ),
-    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})", {"add": False}),
-    Row(m.StoreGlobal, "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})", {"add": True}),
+    Row(
+        m.StoreGlobal,
+        "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})",
+        {"add": False, "by": "sum"},
+    ),
+    Row(
+        m.StoreGlobal,
+        "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})(? by {by:reduction})",
+        {"add": True},
+    ),
     Row(m.ClearRows, "clear {buffer part slot:tile} rows {start:poly} .. {stop:stop}"),
 )
 OPS = (

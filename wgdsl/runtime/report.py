@@ -82,7 +82,7 @@ def _added(kernel: Kernel, s: Step) -> str:
     """The tensor that a step adds to; empty if it doesn't."""
     if isinstance(s, TmaStore) and s.add:
         return kernel.map(s.map).tensor
-    return s.tensor if isinstance(s, StoreGlobal) and s.add else ""
+    return s.tensor if isinstance(s, StoreGlobal) and s.add and s.by == "sum" else ""
 
 
 def _shared(kernel: Kernel) -> Iterator[str]:

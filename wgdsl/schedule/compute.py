@@ -298,6 +298,8 @@ class _Ops:
             start = Reg(name=value)
             if s.correction is not None and s.references[0] not in self.computer.lazy:
                 start = apply("mul", start, Reg(name=self.correct(s)))
+            elif s.kept is not None:
+                start = Select(cond=self.read(s.kept), then=start, other=const(float(IDENTITY[s.node.op])))
         lanes = "partial" if self.computer.is_partial(s) else "full"
         self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
         self.running[s.name] = dst

@@ -10,10 +10,9 @@ from dataclasses import replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotFilled, NotYetSupported, StillInFlight, UnknownName
-from ..program.expr import Affine, Expr, Load, Reg, Scalar, conjunction, loads, rewrite
-from ..program.graph import Output
+from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
+from ..program.graph import IDENTITY, Output, Reduce
 from ..program.poly import Poly
-from ..program.streamed import State
 from ..roles.model import (
     Advance,
     Arrive,
@@ -28,6 +27,7 @@ from ..roles.model import (
     If,
     MapOp,
     Op,
+    ReduceOp,
     Ring,
     Slot,
     Step,
@@ -46,6 +46,8 @@ from .place import Placed, name_of
 from .plan import steps_of
 from .sync import SECOND
 
+IDENTITIES = {op: float(IDENTITY[op]) for op in ("sum", "max", "min")}
+
 
 class MathSync(JoinedSync):
     """A role that multiplies and computes."""
@@ -53,6 +55,7 @@ class MathSync(JoinedSync):
     def __init__(self, *args):
         super().__init__(*args)
         self.completed: set[str] = set()  # states whose lanes have been combined
+        self.folded: set[str] = set()  # reductions of final values that stand in registers
         self.stored: set[str] = set()  # outputs
         self.finished = False  # the walk stands behind a `finish`
         self.combined = combined(self.plan)
@@ -68,13 +71,54 @@ class MathSync(JoinedSync):
         outputs = [self.output(t) for t in s.targets if name_of(t) not in self.plan.graph.absent]
         staged = self.staged(s, outputs)
         self.finished = True
-        states = {x.tensor for o in outputs for x in loads(o.value)}
+        states = {x.tensor for o in outputs for x in self.streamed.final(o.value)}
         ops: list[Op] = [c for n in self.streamed.order if n in states and (c := self.complete(n)) is not None]
         self.completed |= states
         if ops:
             self.emit(Compute(ops=tuple(ops), note="whole rows"))
+        self.fold(outputs, s)
         for o in sorted(outputs, key=lambda o: o.tensor in staged):  # what needs the registers as they are comes first
             self.one(o, staged.get(o.tensor), s)
+
+    def fold(self, outputs: list[Output], s: ast.FinishStep) -> None:
+        """The reductions of final values that outputs read, from the item's tile of them."""
+        wanted = {x.tensor for o in outputs for x in loads(o.value)}
+        for f in reversed(self.streamed.folds):
+            wanted |= {x.tensor for x in loads(f.body)} if f.name in wanted else set()
+        for f in self.streamed.folds:
+            if f.name not in wanted or f.name in self.folded:
+                continue
+            self.folded.add(f.name)
+            self.emit(Compute(ops=(self.folding(f, s),), note=f"{f.name}, along the tile"))
+
+    def folding(self, f: Reduce, s: ast.FinishStep) -> ReduceOp:
+        (axis,) = f.axes
+        rows, cols = self.axes_of((*f.indices, axis), f.name, s)
+        if cols is None or cols.index != axis or any(self.turned(x) for x in loads(f.body)):
+            cure = "reduce along the columns of the products' tile"
+            raise WgError(NotYetSupported(span=f.span, what=f"`{f.name}`, reduced behind the loop along `{axis}`,", cure=cure))
+        if f.op not in IDENTITIES:
+            raise WgError(NotYetSupported(span=f.span, what=f"`{f.op}` of final values"))
+        extent = self.plan.graph.extents[axis]
+        whole = extent.constant is not None and extent.constant % self.plan.size(axis) == 0
+        inside = TRUE if whole else Affine(poly=extent - Poly.of(axis) - 1)
+        there = conjunction(self.streamed.program.domain_of(self.body_of(f.name)), inside)
+        src = self.registers(f.body)
+        if there != TRUE:
+            src = Select(cond=there, then=src, other=const(IDENTITIES[f.op]))
+        return ReduceOp(dst=self.computer.row(f.name), op=f.op, src=src, start=None, rows=rows, cols=cols)
+
+    def body_of(self, name: str) -> Expr:
+        """What a reduction reduces, as the program has it."""
+        node = self.plan.graph.by_name[name]
+        assert isinstance(node, Reduce)
+        return node.body
+
+    def turned(self, x: Load) -> bool:
+        """Whether a final value is read elsewhere than where its registers are."""
+        state, fold = self.streamed.state(x.tensor), self.streamed.fold(x.tensor)
+        node = fold if state is None else state.node
+        return node is not None and x.access != tuple(Poly.of(i) for i in node.indices)
 
     def output(self, target: ast.Name | ast.Index) -> Output:
         found = {o.tensor: o for o in self.streamed.outputs}
@@ -101,15 +145,22 @@ class MathSync(JoinedSync):
 
     def sums(self, c: Combined, s: ast.FinishStep) -> None:
         """Add the states of this part of the stream to those of the others."""
-        for state, to in c.sums:
+        self.stored.add(c.output.tensor)
+        for r, to in c.sums:
             if to.name in self.stored:
                 continue
             self.stored.add(to.name)
-            rows, cols = self.axes_of(state.node.indices, state.name, s)
-            access = tuple(Poly.of(i) for i in state.node.indices)
-            value = Reg(name=self.held(state))
-            add = StoreGlobal(tensor=to.name, access=access, value=value, rows=rows, cols=cols, add=True, span=self.span)
-            self.emit(If(cond=Affine(poly=self.trip.n - 1), then=(add,), note=f"finish {c.output.tensor}"))
+            rows, cols = self.axes_of(r.indices, r.name, s)
+            access = tuple(Poly.of(i) for i in r.indices)
+            value, state = Reg(name=self.held(r.name) or ""), self.streamed.state(r.name)
+            add = StoreGlobal(
+                tensor=to.name, access=access, value=value, rows=rows, cols=cols, add=True, by=c.op, span=self.span
+            )
+            note = f"finish {c.output.tensor}"
+            if state is None:
+                self.emit(replace(add, note=note))
+            else:
+                self.emit(If(cond=Affine(poly=self.trip.n - 1), then=(add,), note=note))
 
     def one(self, o: Output, staged: Placed | None, s: ast.FinishStep) -> None:
         c = self.combined.get(o.tensor)
@@ -125,8 +176,10 @@ class MathSync(JoinedSync):
         if o.dtype.bits < 32 and rounding not in self.roundings:
             self.roundings.append(rounding)
         if staged is None:
-            add = c is not None
-            self.emit(StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, add=add, note=text))
+            add, by = c is not None, "sum" if c is None else c.op
+            self.emit(
+                StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, add=add, by=by, note=text)
+            )
             self.stored.add(o.tensor)
             return
         if cols is None:
@@ -135,6 +188,8 @@ class MathSync(JoinedSync):
             what = f"staging `{o.tensor}`, of which elements along `{rows.index}` lie side by side,"
             cure = f"drop `via {staged.home.name}` and the line of `{staged.home.name}`: threads store registers in any layout"
             raise WgError(NotYetSupported(span=s.span, what=what, cure=cure))
+        if c is not None and c.op != "sum":
+            raise WgError(NotYetSupported(span=s.span, what=f"staging of `{o.tensor}`, which is combined by {c.op},"))
         dst = self.tile_of(o, value, s)
         if value != Reg(name=dst):
             self.emit(Compute(ops=(MapOp(dst=dst, expr=value, rows=rows, cols=cols),), note=text))
@@ -159,7 +214,7 @@ class MathSync(JoinedSync):
             raise WgError(NotYetSupported(span=s.span, what=f"`{o.tensor}`, which holds no product,"))
         held = self.computer.home[found[0]]
         self.stored.add(o.tensor)
-        later = [x.tensor for t in self.streamed.outputs if t.tensor not in self.stored for x in loads(t.value)]
+        later = [x.tensor for t in self.streamed.outputs if t.tensor not in self.stored for x in self.streamed.final(t.value)]
         if value == Reg(name=held) or found[0] not in later:
             return held
         tile = replace(self.computer.values[held], name=f"{o.tensor}.out", over=None)
@@ -167,18 +222,23 @@ class MathSync(JoinedSync):
 
     def final(self, o: Output) -> Expr:
         """The output's value over registers; outside its domain the value it stores there."""
+        return self.registers(final_value(self.streamed, o))
+
+    def registers(self, e: Expr) -> Expr:
+        """An expression behind the loop, over registers."""
 
         def one(x: Expr) -> Expr | None:
-            if not isinstance(x, Load):
-                return None
-            state = self.streamed.state(x.tensor)
-            return None if state is None else Reg(name=self.held(state))
+            name = self.held(x.tensor) if isinstance(x, Load) else None
+            return None if name is None else Reg(name=name)
 
-        return rewrite(final_value(self.streamed, o), one)
+        return rewrite(e, one)
 
-    def held(self, state: State) -> str:
-        """The registers of a state."""
-        return self.computer.home[state.name] if state.is_contract else self.computer.state_value(state)
+    def held(self, name: str) -> str | None:
+        """The registers of a final value; None for what is none."""
+        state, fold = self.streamed.state(name), self.streamed.fold(name)
+        if state is None:
+            return None if fold is None else self.computer.row(name)
+        return self.computer.home[name] if state.is_contract else self.computer.state_value(state)
 
     def group_sync(self, note: str) -> BarSync:
         return BarSync(id=self.local, threads=WARPGROUP, note=note)

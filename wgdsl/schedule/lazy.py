@@ -69,9 +69,10 @@ def _check(streamed: Streamed, name: str, state: State, s: ast.RescaleStep) -> N
     if not (isinstance(state.correction, Apply) and state.correction.fn == "exp2"):
         why = "its correction is no power of two"
         raise WgError(CantBeLazy(span=s.span, accumulator=name, why=why, cure=f"`rescale {name}`"))
-    for o in streamed.outputs:
-        if not _same_wherever(o.value, reference, sharing):
-            why = f"`{o.tensor}` shows what it is scaled to, which isn't the true maximum then"
+    shown = [(o.tensor, o.value) for o in streamed.outputs] + [(f.name, f.body) for f in streamed.folds]
+    for shows, value in shown:
+        if not _same_wherever(value, reference, sharing):
+            why = f"`{shows}` shows what it is scaled to, which isn't the true maximum then"
             raise WgError(CantBeLazy(span=s.span, accumulator=name, why=why, cure=f"`rescale {name}`"))
 
 

@@ -39,7 +39,7 @@ from ..targets.choice import TARGETS, unknown_target
 from ..targets.engines import ENGINES, Engine
 from ..targets.registers import GRANULE, LOWEST, WARPGROUP, WARPS
 from ..targets.target import Target
-from .combine import combine_problems
+from .combine import ATOMIC, combine_problems, declared
 from .items import opened
 from .rounds import item_problems
 
@@ -485,11 +485,26 @@ class _Planner:
     def covered(self, plan: Plan, out: Output, span: Span | None) -> None:
         for axis in plan.grid:
             if axis not in out.indices and axis in self.graph.extents:
-                self.problems.append(SeveralWriters(span=span, output=out.tensor, axis=axis))
+                folds = self.folds(out, axis)
+                if folds and out.tensor in declared(plan):
+                    continue  # `combine_problems` looks at those
+                self.problems.append(SeveralWriters(span=span, output=out.tensor, axis=axis, how=self.addable(folds)))
         told = {p.index for p in self.problems if isinstance(p, AxisNotCovered)}
         for i in (i for i in out.indices if i not in told):
             if (i not in plan.grid and self.graph.extents[i].constant is None) or (i in plan.tiles and i not in plan.grid):
                 self.problems.append(AxisNotCovered(span=span, index=i, output=out.tensor))
+
+    def folds(self, out: Output, axis: str) -> tuple[Reduce, ...]:
+        """The reductions of final values along an axis that an output reads."""
+        o = next(o for o in self.streamed.outputs if o.name == out.name)
+        found = (self.streamed.fold(x.tensor) for x in loads(o.value))
+        return tuple(f for f in found if f is not None and axis in f.axes)
+
+    def addable(self, folds: tuple[Reduce, ...]) -> str:
+        """How CTAs could contribute to what is made of them; empty if they can't."""
+        nested = any(self.streamed.fold(x.tensor) is not None for f in folds for x in loads(f.body))
+        ops = {ATOMIC.get(f.op, "") for f in folds}
+        return ops.pop() if len(ops) == 1 and not nested else ""
 
     def split(self, plan: Plan) -> None:
         self.problems += [p for r in plan.roles for p in item_problems(plan, r)]

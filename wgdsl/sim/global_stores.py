@@ -13,7 +13,9 @@ from .integers import Integer
 Put = Callable[[np.ndarray], None]
 
 
-def claim(a: Agent, tensor: str, access: Sequence[Integer], where: np.ndarray, *, clipped: bool, add: bool) -> Put:
+def claim(
+    a: Agent, tensor: str, access: Sequence[Integer], where: np.ndarray, *, clipped: bool, add: bool, by: str = "sum"
+) -> Put:
     """Say which elements the current step stores; what is returned stores their values. Bulk stores are clipped to the shape,
     threads must stay inside."""
     t, world = a.tensors[tensor], a.cta.world
@@ -25,4 +27,4 @@ def claim(a: Agent, tensor: str, access: Sequence[Integer], where: np.ndarray, *
         if twice is not None:
             raise a.fault(WrittenTwice, tensor=tensor, element=twice[0], before=world.log[twice[1]])
         world.log.append(f"{a.name}{f' on {a.item}' if a.item is not None else ''}")
-    return lambda values: t.put(chosen, values, add)
+    return lambda values: t.put(chosen, values, add, by)

@@ -106,7 +106,7 @@ def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray, wh
         env[s.cols.index] = cols = column_indices(s.cols, a.env)
         where = where & _inside(a, s.cols, cols)
     access = tuple(value_of(p, env) for p in s.access)
-    claim(a, s.tensor, access, where, clipped=False, add=s.add)(values)
+    claim(a, s.tensor, access, where, clipped=False, add=s.add, by=getattr(s, "by", "sum"))(values)
 
 
 def _inside(a: Agent, axis: m.Axis, at: np.ndarray) -> np.ndarray:

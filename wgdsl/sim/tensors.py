@@ -9,6 +9,7 @@ import numpy as np
 
 from ..foundation.dtypes import DType
 from ..roles.model import TensorArg, TensorMap
+from .functions import REDUCTIONS
 from .integers import Integer, value_of
 
 NOBODY = -1
@@ -92,12 +93,12 @@ class Tensor:
         writers[chosen.place], added[chosen.place] = writer, add
         return None
 
-    def put(self, chosen: Chosen | None, values: np.ndarray, add: bool) -> None:
-        """Write them, or add to what is there."""
+    def put(self, chosen: Chosen | None, values: np.ndarray, add: bool, by: str = "sum") -> None:
+        """Write them, or bring them together with what is there."""
         if chosen is None:
             return
         data, new = self.data.reshape(-1), np.broadcast_to(values, chosen.which.shape)[chosen.which]
-        data[chosen.place] = rounded(data[chosen.place] + new if add else new, self.dtype)
+        data[chosen.place] = rounded(REDUCTIONS[by](data[chosen.place], new) if add else new, self.dtype)
 
     def forget_writers(self) -> None:
         """A new kernel begins: what earlier ones wrote may be written again."""

@@ -166,10 +166,11 @@ class IndexDecl(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(Node):
-    """`T[i, j] = value where domain else otherwise when condition`."""
+    """`T[i, j] = value from start where domain else otherwise when condition`."""
 
     target: Index
     value: Expr
+    start: Expr | None = None
     where: Expr | None = None
     otherwise: Expr | None = None
     when: Expr | None = None

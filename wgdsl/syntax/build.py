@@ -164,6 +164,7 @@ def statement(parts):
         span=_span(parts),
         target=parts[0],
         value=parts[2],
+        start=_after(parts, "from"),
         where=_after(parts, "where"),
         otherwise=_after(parts, "else"),
         when=_after(parts, "when"),

@@ -194,7 +194,7 @@ def _(node: ast.IndexDecl) -> str:
 @_show.register
 def _(node: ast.Statement) -> str:
     where = _clause("where", node.where) + _clause("else", node.otherwise)
-    return f"{_expr(node.target)} = {_expr(node.value)}{where}{_clause('when', node.when)}"
+    return f"{_expr(node.target)} = {_expr(node.value)}{_clause('from', node.start)}{where}{_clause('when', node.when)}"
 
 
 @_show.register

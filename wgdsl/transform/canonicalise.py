@@ -5,6 +5,7 @@
   result keeps the reduction's rule: it is the identity where nothing was reduced;
 - guards that only restate that rule (`select(l == 0, 0, x / l)`) are dropped, and put back where a factor left;
 - products of earlier values are not nodes of their own but are written into their readers;
+- the place of an extreme is a minimum over the places at which the operand equals that extreme;
 - nodes that compute the same thing are shared.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..program.expr import (
     TRUE,
+    Affine,
     Apply,
     Cmp,
     Const,
@@ -36,6 +38,8 @@ from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramG
 from ..program.poly import Poly
 from .algebra import factors, is_number, is_scalar, limit, positive, product, simplify
 
+ARG = {"argmax": "max", "argmin": "min"}
+NOWHERE = const(float("inf"))  # the place of what isn't there
 MOST_FACTORS = 8  # of a product that is repeated in its readers rather than stored
 GUARDED = "guarded_rcp"  # 1/x, and the whole product is 0 where x is 0; lives only inside this pass
 
@@ -118,6 +122,8 @@ class _Pass:
 
     def reduce(self, node: Reduce) -> None:
         body = self.read(node.body)
+        if node.op in ARG:
+            return self.place(node, body)
         axes = frozenset(node.axes)
         if node.op == "sum":
             outer, inner = self.split(body, lambda f: not indices_of(f) & axes)
@@ -130,6 +136,41 @@ class _Pass:
         kept = replace(node, body=expand_guards(product(inner)))
         self.share(kept, [_guard(f) for f in outer])
 
+    def place(self, node: Reduce, body: Expr) -> None:
+        """argmin[n] x, the smallest place of the extreme among numbers: v = min[n] x without NaN, then min[n] of the places
+        where x equals v. If there is none, all are NaN: then the first place that exists, or -1."""
+        op, (axis,), inside = ARG[node.op], node.axes, (*node.indices, *node.axes)
+        _, inner = self.split(body, lambda f: positive(f, self.positives) and is_scalar(f))
+        x = product(inner)
+        if not isinstance(x, Load):
+            self.share(_operand_map(node, "arg", inside, expand_guards(x)), [])
+            x = self.read(_whole(f"{node.name}.arg", inside))
+        nothing = const(float(IDENTITY[op]))
+        numbers = Select(cond=Cmp(op="eq", left=x, right=x), then=x, other=nothing)
+        value = self.least(node, "value", op, numbers)
+        here = Select(cond=Cmp(op="eq", left=x, right=value), then=IndexValue(poly=Poly.of(axis)), other=NOWHERE)
+        first = self.least(node, "first", "min", here)
+        self.replaced[node.name] = (node.indices, Select(cond=_is_nowhere(first), then=self.start(node, x), other=first))
+
+    def start(self, node: Reduce, x: Expr) -> Expr:
+        """The first place along a reduction's axis that exists, or -1."""
+        (axis,), inside = node.axes, (*node.indices, *node.axes)
+        domain = replace(self.graph, nodes=tuple(self.nodes)).domain_of(x)
+        if domain == TRUE:
+            return Select(cond=Affine(poly=self.graph.extents[axis] - 1), then=const(0.0), other=const(-1.0))
+        there = Domain(
+            name=f"{node.name}.there", indices=inside, span=node.span, body=IndexValue(poly=Poly.of(axis)), predicate=domain
+        )
+        self.share(there, [])
+        least = self.least(node, "start", "min", self.read(_whole(there.name, inside)))
+        return Select(cond=_is_nowhere(least), then=const(-1.0), other=least)
+
+    def least(self, node: Reduce, part: str, op: str, body: Expr) -> Expr:
+        """An extreme that belongs to a reduction, over the same axes."""
+        made = Reduce(name=f"{node.name}.{part}", indices=node.indices, span=node.span, op=op, axes=node.axes, body=body)
+        self.share(made, [])
+        return self.read(_whole(made.name, node.indices))
+
     def split(self, body: Expr, leaves) -> tuple[list[Expr], list[Expr]]:
         parts = factors(body)
         if len(parts) == 1:
@@ -140,6 +181,7 @@ class _Pass:
     def read(self, e: Expr) -> Expr:
         e = rewrite(e, self.open)
         e = simplify(rewrite(e, self.unguard))
+        e = rewrite(e, self.unscale)
         return simplify(rewrite(e, self.unguard_exponent))
 
     def open(self, e: Expr) -> Expr | None:
@@ -209,6 +251,18 @@ class _Pass:
             return e.other
         return None
 
+    def unscale(self, e: Expr) -> Expr | None:
+        """x * c == y * c with c > 0, which is x == y; so for every comparison."""
+        if not isinstance(e, Cmp):
+            return None
+        left, right = factors(e.left), factors(e.right)
+        before = len(left)
+        for f in tuple(left):
+            if f in right and min(len(left), len(right)) > 1 and positive(f, self.positives):
+                left.remove(f)
+                right.remove(f)
+        return None if len(left) == before else replace(e, left=product(left), right=product(right))
+
     def unguard_exponent(self, e: Expr) -> Expr | None:
         """exp2(x - select(m == -inf, 0, m)): the streamed form guards its running maximum itself."""
         if not (isinstance(e, Apply) and e.fn == "exp2"):
@@ -248,6 +302,19 @@ class _Pass:
             if found:
                 out[name] = max(found, key=lambda x: len(self.by_name[x.tensor].indices or x.access)).tensor
         return out
+
+
+def _operand_map(node: Reduce, part: str, indices: tuple[str, ...], body: Expr) -> Map:
+    """The operand of a reduction as a node of its own."""
+    return Map(name=f"{node.name}.{part}", indices=indices, span=node.span, body=body)
+
+
+def _whole(name: str, indices: tuple[str, ...]) -> Load:
+    return Load(tensor=name, access=tuple(Poly.of(i) for i in indices))
+
+
+def _is_nowhere(e: Expr) -> Expr:
+    return Cmp(op="eq", left=e, right=NOWHERE)
 
 
 def _guard(f: Expr) -> Expr:

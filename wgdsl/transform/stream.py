@@ -1,7 +1,9 @@
 """stream: program graph -> streamed graph, derived from algebra alone.
 
 A reduction over the axis may use earlier reductions over it where its operand is f(earlier) * g(element): the state then
-holds f(running) * sum of g, and is multiplied by f(new) / f(old) when they move. Nothing is recognised by name.
+holds f(running) * sum of g, and is multiplied by f(new) / f(old) when they move. Where the operand counts only what equals an
+extreme, it is kept while that stays, and begins anew when it moves. Where it is a sum of terms f(final results) * g(element),
+each g has a state, and they come together at the end. Nothing is recognised by name.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from dataclasses import replace
 from ..diagnostics.model import WgError
 from ..diagnostics.transform import NotSeparable, NotStreamable, StreamAxisUnknown
 from ..foundation.source import Span
-from ..program.expr import Apply, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
+from ..program.expr import Apply, Cmp, Expr, Load, Select, apply, const, indices_of, loads, rewrite, substitute_indices
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
+from ..program.poly import Poly
 from ..program.streamed import State, Streamed, old
 from .algebra import always_finite, factors, limit, linear, product, signed, simplify
 from .canonicalise import positive_scalars
 from .started import started
+
+MOST_TERMS = 8  # of a summand that mixes results and elements
 
 
 def stream(graph: ProgramGraph, axis: str, span: Span | None = None) -> Streamed:
@@ -38,17 +43,19 @@ class _Stream:
         self.tile: dict[str, Map | Domain | Reduce] = {}
         self.states: dict[str, State] = {}
         self.after: dict[str, Map | Domain] = {}
+        self.folds: list[Reduce] = []
         self.outputs: list[Output] = []
+        self.reader = ""  # the tensor whose final value is being made
         self.order: list[str] = []
 
     def visit(self, node: Node) -> None:
         if isinstance(node, Input):
             return
+        self.reader = node.tensor if isinstance(node, Output) else node.name
         if isinstance(node, Output):
             self.outputs.append(replace(node, value=self.finish(node.value)))
         elif isinstance(node, Reduce) and self.axis in node.axes:
-            self.states[node.name] = self.state(node)
-            self.order.append(node.name)
+            self.reduction(node)
         elif self.axis in node.indices:
             assert isinstance(node, Map | Domain | Reduce)
             self.tile[node.name] = node
@@ -57,8 +64,15 @@ class _Stream:
             self.after[node.name] = replace(node, body=self.finish(node.body))
         elif isinstance(node, Domain):
             self.after[node.name] = self.restricted(node)
+        elif isinstance(node, Reduce) and self.folded(node):
+            self.folds.append(replace(node, body=self.finish(node.body)))
         else:
             raise WgError(NotStreamable(span=node.span, name=node.name, why=f"it doesn't run along `{self.axis}`"))
+
+    def folded(self, node: Reduce) -> bool:
+        """Whether a reduction along another axis is one of final values."""
+        read = {x.tensor for x in loads(self.finish(node.body))}
+        return bool(read & {*self.states, *(f.name for f in self.folds)}) and len(node.axes) == 1
 
     def restricted(self, node: Domain) -> Domain:
         """A restriction after the loop. Without `else` nothing is written in: the output stores 0 outside its domain."""
@@ -75,10 +89,97 @@ class _Stream:
                 node = self.after[x.tensor]
                 return substitute_indices(node.body, dict(zip(node.indices, x.access, strict=True)))
             if isinstance(x, Load) and x.tensor in self.tile:
-                raise WgError(NotStreamable(span=self.tile[x.tensor].span, name=x.tensor, why="an output reads it whole"))
+                raise WgError(self.whole(x.tensor, e))
             return None
 
         return rewrite(e, one)
+
+    def whole(self, name: str, final: Expr) -> NotStreamable:
+        """A value for every element of the axis that an expression wants when the pass has ended."""
+        chain = [f"`{self.reader}` needs `{name}` for every `{self.axis}` when the pass has ended"]
+        first = [x.tensor for x in loads(final) if x.tensor in self.states]
+        found = [name]
+        for n in found:
+            node = self.tile[n] if n in self.tile else self.states[n].node
+            for x in (x for e in node.exprs() for x in loads(e)):
+                if x.tensor in found or (x.tensor not in self.tile and x.tensor not in self.states):
+                    continue
+                found.append(x.tensor)
+                along = f", along `{self.axis}`" if x.tensor in self.states else ""
+                chain.append(f"`{n}` needs `{x.tensor}`{along}")
+                first += [x.tensor] if x.tensor in self.states else []
+        summed = dict.fromkeys(a for n in found if isinstance(r := self.tile.get(n), Reduce) for a in r.axes)
+        return NotStreamable(
+            span=self.tile[name].span,
+            name=name,
+            why="an output reads it whole",
+            chain=tuple(chain),
+            first=tuple(s for s in self.states if s in first),
+            along=tuple(summed),
+        )
+
+    def reduction(self, node: Reduce) -> None:
+        """A reduction along the axis: one state, or several whose sum it is once the stream has ended."""
+        try:
+            state = self.state(node)
+        except WgError:
+            terms = self.terms(node) if node.op == "sum" else None
+            if terms is None:
+                raise
+            return self.summed(node, terms)
+        self.states[node.name] = state
+        self.order.append(node.name)
+
+    def terms(self, node: Reduce) -> list[tuple[Expr, Expr]] | None:
+        """The operand of a sum as terms f(final results) * g(this element), g with a state of its own; None if it is none."""
+        out: dict[Expr, Expr] = {}
+        domain = self.graph.domain_of(node.body)
+        for parts in self.products(node.body):
+            f = product([p for p in parts if self.elementless(p)])
+            g = product([p for p in parts if not self.elementless(p)])
+            if self.elementless(g) or self.graph.domain_of(g) != domain or not self.streams(g):
+                return None
+            out[g] = apply("add", out[g], f) if g in out else f
+        return [(f, g) for g, f in out.items()] if 1 < len(out) <= MOST_TERMS else None
+
+    def products(self, e: Expr) -> list[list[Expr]]:
+        """An expression as a sum of products, opened only where a factor mixes results and elements. A product of two sums
+        isn't opened: (x - mean) ** 2 would be a small difference of large squares."""
+        if isinstance(e, Apply) and e.fn in ("add", "sub"):
+            minus = [[const(-1.0), *p] for p in self.products(e.args[1])] if e.fn == "sub" else self.products(e.args[1])
+            return [*self.products(e.args[0]), *minus]
+        if isinstance(e, Apply) and e.fn == "neg":
+            return [[const(-1.0), *p] for p in self.products(e.args[0])]
+        if isinstance(e, Apply) and e.fn == "mul":
+            left, right = self.products(e.args[0]), self.products(e.args[1])
+            if min(len(left), len(right)) == 1:
+                return [[*a, *b] for a in left for b in right]
+        if isinstance(e, Load) and isinstance(node := self.tile.get(e.tensor), Map) and not self.streams(e):
+            return self.products(substitute_indices(node.body, dict(zip(node.indices, e.access, strict=True))))
+        return [[e]]
+
+    def streams(self, e: Expr) -> bool:
+        """Whether a sum of it has a state."""
+        try:
+            body = self.expand(e)
+        except WgError:
+            return False
+        used = frozenset(n for n in self.states if _mentions(body, frozenset((n,))))
+        return not used or self.state_factor(body, used) is not None
+
+    def summed(self, node: Reduce, terms: list[tuple[Expr, Expr]]) -> None:
+        """A state for each term, and the reduction made of them. Where nothing was summed a factor may be infinite."""
+        total: Expr = const(0.0)
+        for k, (f, g) in enumerate(terms):
+            part = replace(node, name=f"{node.name}.{k}", body=g)
+            same = [s.node for s in self.states.values() if replace(s.node, name=part.name, span=part.span) == part]
+            if not same:
+                self.reduction(part)
+            read = Load(tensor=same[0].name if same else part.name, access=tuple(map(Poly.of, node.indices)))
+            nothing = Cmp(op="eq", left=read, right=const(0.0))
+            total = apply("add", total, Select(cond=nothing, then=const(0.0), other=apply("mul", read, f)))
+        whole = Map(name=node.name, indices=node.indices, span=node.span, body=self.finish(simplify(total)))
+        self.after[node.name] = whole
 
     def state(self, node: Reduce) -> State:
         body = self.expand(node.body)
@@ -86,10 +187,40 @@ class _Stream:
         contract = node.is_contract and any(isinstance(self.graph.by_name.get(x.tensor), Input) for x in loads(node.body))
         if not used:
             return State(node=node, start=self.starts.get(node.name), is_contract=contract)
+        kept = self.kept(node, body, used)
+        if kept is not None:
+            factor = Select(cond=kept, then=const(1.0), other=const(0.0)) if node.op == "sum" else None
+            return State(node=node, correction=factor, kept=kept, references=used, is_contract=contract)
         f = self.state_factor(body, frozenset(used))
         if f is None or node.op != "sum":
             raise WgError(NotSeparable(span=node.span, name=node.name, chain=used, summand=str(body)))
         return State(node=node, correction=self.quotient(f, frozenset(used)), references=used, is_contract=contract)
+
+    def kept(self, node: Reduce, body: Expr, used: tuple[str, ...]) -> Expr | None:
+        """Under which condition old elements still count where only those do that equal the extreme of all: while it stays.
+        When it moves none of them equals it, since they were all on the other side."""
+        nothing = const(float(IDENTITY[node.op]))
+        parts = factors(body) if node.op == "sum" else [body]
+        found = [f for f in parts if _mentions(f, frozenset(used))]
+        if len(found) != 1 or not isinstance(found[0], Select) or found[0].other != nothing:
+            return None
+        cond = found[0].cond
+        if not (isinstance(cond, Cmp) and cond.op == "eq") or _mentions(found[0].then, frozenset(used)):
+            return None
+        for element, extreme in ((cond.left, cond.right), (cond.right, cond.left)):
+            if isinstance(extreme, Load) and used == (extreme.tensor,) and self.is_extreme(extreme, element):
+                return Cmp(op="eq", left=_older(extreme, frozenset(used)), right=extreme)
+        return None
+
+    def is_extreme(self, extreme: Load, element: Expr) -> bool:
+        """Whether a state is the largest or the smallest of just these elements, all of them or all that are numbers."""
+        node = self.states[extreme.tensor].node
+        if node.op not in ("max", "min"):
+            return False
+        operand = substitute_indices(self.expand(node.body), dict(zip(node.indices, extreme.access, strict=True)))
+        if isinstance(operand, Select) and operand.cond == Cmp(op="eq", left=element, right=element):
+            return operand.then == element and operand.other == const(float(IDENTITY[node.op]))
+        return operand == element
 
     def expand(self, e: Expr) -> Expr:
         """With the bodies of elementwise tile nodes written in; contractions and states stay loads."""
@@ -163,7 +294,7 @@ class _Stream:
             r
             for s in self.states.values()
             for r in s.references
-            if self.states[r].node.op in ("max", "min") and s.correction is not None
+            if self.states[r].node.op in ("max", "min") and s.correction is not None and s.kept is None
         )
         fills, masks, masked = self.fills()
         self.predicates(len(masks) + len(masked))
@@ -179,6 +310,7 @@ class _Stream:
             fills=fills,
             masks=masks,
             masked_states=masked,
+            folds=tuple(self.folds),
         )
 
     def additive_input(self, guarded: frozenset[str]) -> bool:
