@@ -1,9 +1,9 @@
 """combine: results that several CTAs contribute to, each from its part of the stream, or from its tile along another axis.
 
 In: the plan of a schedule with `stream k split s in 8` and `combine C by atomic_add`, or with `combine most by atomic_max`
-where the program reduces final values along a grid axis.  Out: for each such output what CTAs contribute to: the output itself, if it
-is that f32 reduction and nothing else; or f32 values in global memory, of which a kernel of its own makes the output. Whatever
-is contributed to is set to the identity by a kernel before.
+where the program reduces final values along a grid axis.  Out: for each such output what CTAs contribute to: the output
+itself, if it is that f32 reduction and nothing else; or f32 values in global memory, of which a kernel of its own makes the
+output. Whatever is contributed to is set to the identity by a kernel before.
 """
 
 from __future__ import annotations
