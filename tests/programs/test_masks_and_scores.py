@@ -198,12 +198,13 @@ def test_a_dim_that_is_fixed_bounds_the_loop():
     assert rounds(made(program, "simple", W=64, U=0), M=4096, N=4096) == 2
 
 
-@pytest.mark.parametrize("schedule", ["simple", "three"])
+@pytest.mark.parametrize("schedule", ["simple", "three", "fa2"])
 @pytest.mark.parametrize(
     "name, m, n, outside",
     [
         ("window of both sides", 40, 250, slice(0, 100)),
         ("causal, moved", 60, 300, slice(77, 300)),
+        ("causal, moved", 60, 90, slice(77, 90)),
         ("not a conjunction", 64, 300, slice(64, 300)),
         ("two conjunctions", 64, 300, slice(64, 300)),
         ("chunks of tiles", 128, 400, slice(255, 400)),

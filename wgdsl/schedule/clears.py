@@ -103,8 +103,8 @@ def reaches(copy: Copy | None, front: bool, rel: int, off_edge: Poly) -> bool:
     """Whether a copy ever has the tile at offset `rel` at the first (last) position of the stream."""
     if off_edge.constant is not None:
         return off_edge.constant == 0
-    if copy is None or copy.kind == "drain":
-        return not front and copy is not None
-    if copy.kind == "prologue":
-        return True
+    if copy is None:
+        return False
+    if copy.kind in ("prologue", "drain"):
+        return True  # a drain copy has the only tile there may be
     return rel == (copy.low if front else copy.high)

@@ -718,6 +718,24 @@ attention_fa2(const unsigned short* __restrict__ Q_ptr, long long Q_stride0, lon
     #pragma unroll
     for (int at = 0; at < 48; ++at)
       P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
+    // no row sees these: a NaN in them must not count
+    if (j_seen_to < min(j_hi * 96, N) && j_n > 0 && j_n <= 1) {
+#line 27 "schedules/ampere/attention_fa2.wg"
+      // issue O += mma(P[j], Vs[j])
+      {
+        const unsigned tile = Vs;
+        const int clear_from = max(j_seen_to + j_n * 96 - j_hi * 96, 0) * 8;
+        const int clear_to = min(min(j_hi * 96, N) + j_n * 96 - j_hi * 96, 96) * 8;
+        #pragma unroll 1
+        for (int panel = 0; panel < 1; ++panel) {
+          #pragma unroll 1
+          for (int at = clear_from + thread; at < clear_to; at += 128)
+            ptx::clear_shared_16(tile + panel * 12288 + at * 16);
+        }
+      }
+      // cleared
+      ptx::bar_sync(0 + 1, 128);
+    }
 #line 27 "schedules/ampere/attention_fa2.wg"
     // issue O += mma(P[j], Vs[j])
     {
