@@ -11,8 +11,10 @@ import pytest
 from tests.programs.edits import ATTENTION, edit, plain
 from wgdsl.driver import compile
 from wgdsl.roles.model import Let, Loop, walk
+from wgdsl.runtime.bind import shape_of
 from wgdsl.runtime.kernel import Kernel
 from wgdsl.tools.judge import judge
+from wgdsl.tools.running import unwritten
 
 SCHEDULES = {
     "simple": plain("schedules/hopper/attention_simple.wg"),
@@ -124,15 +126,21 @@ def made(program: str, schedule: str, **fixed: int) -> Kernel:
     return compile(whole, schedule=named, dims={"D": 64, "E": 64, **fixed}, types={"T": "bf16"}, build=False)
 
 
-def called(kernel: Kernel, program: str, m: int, n: int, seed: int | None, **more: np.ndarray) -> list[str]:
-    """What is wrong at a size, in words."""
+def called(
+    kernel: Kernel, program: str, m: int, n: int, seed: int | None, device: str = "sim", **more: np.ndarray
+) -> list[str]:
+    """What is wrong at a size, in words. seed: of the order of events in the simulator."""
     sizes = {"B": 2, "G": 1, "H": 2, "M": m, "N": n, "D": 64, "E": 64, **GIVEN}
     given = arrays(program, sizes) | more
     shaped = {s for i in kernel.graph.inputs for p in i.shape for s in p.symbols()}
     given |= {d: GIVEN[d] for d in kernel.graph.dims if d in GIVEN and d not in shaped}
     call = kernel.interface.sort((), given, None)
     bound = kernel.bound(call)
-    results = dict(zip([o.tensor for o in kernel.graph.outputs], kernel.simulate(**given, seed=seed), strict=True))
+    results = {o.tensor: unwritten(shape_of(o, bound), o.dtype) for o in kernel.graph.outputs}
+    if device == "sim":
+        kernel.simulate(**given, seed=seed, out=results)
+    else:
+        kernel(**given, out=results)
     verdicts = judge(kernel.graph, call.inputs, bound.scalars, bound.dims, results)
     return [str(v) for v in verdicts if not v.right]
 

@@ -1,0 +1,19 @@
+"""Masks, scores and sinks on a GPU: right at every size that the simulator sees, twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs.test_masks_and_scores import PROGRAMS, SIZES, called, made
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("schedule", ["simple", "three", "fa2"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name, schedule):
+    kernel = made(PROGRAMS[name], schedule)
+    kernel.build()
+    for m, n in SIZES:
+        for _ in range(2):
+            assert called(kernel, PROGRAMS[name], m, n, None, device="gpu") == [], (m, n)
