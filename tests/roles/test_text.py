@@ -17,7 +17,7 @@ from wgdsl.foundation.dtypes import DTYPES, DType
 from wgdsl.program.expr import Affine, Apply, Cmp, Expr, IndexValue, Logic, Reg, Scalar, Select, const
 from wgdsl.program.poly import Poly
 from wgdsl.roles.expressions import expr_text
-from wgdsl.roles.model import Axis, RoleProgram, Step, Value
+from wgdsl.roles.model import Axis, RoleProgram, Step, StoreGlobal, Value
 from wgdsl.roles.text import roles_text
 
 
@@ -213,7 +213,7 @@ def step_variants(steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple[Step, ..
 
 def named_variants(s: Step) -> Iterator[tuple[str, Step]]:
     for f in fields(s):
-        for other in NAMED.get(f.name, ()):
+        for other in NAMED.get(f.name, ()) if not isinstance(s, StoreGlobal) else ("max",) if f.name == "by" and s.add else ():
             if getattr(s, f.name) != other:
                 yield f"{type(s).__name__}.{f.name}", replace(s, **{f.name: other})
         v = getattr(s, f.name)

@@ -102,7 +102,12 @@ works:
 
     def title(self) -> str:
         if self.programs:
-            return f"`{self.first}` and `{self.second}` are schedules of several programs: {', '.join(self.programs)}"
+            both = (
+                f"`{self.first}` and `{self.second}` are schedules"
+                if self.first != self.second
+                else f"`{self.first}` names schedules"
+            )
+            return f"{both} of several programs: {', '.join(self.programs)}"
         of = f" `{self.wanted}`" if self.wanted else ""
         return f"no program{of} was found that both `{self.first}` and `{self.second}` are schedules of"
 

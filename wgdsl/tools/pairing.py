@@ -69,11 +69,14 @@ def _declared(file: Path) -> list[str]:
 
 
 def programs_with(word: str) -> list[str]:
-    """The programs that have a schedule of that name, or in that file."""
+    """The programs that have a schedule of that name, or in that file. Those of the examples' own schedules count where no
+    other schedule has the name."""
     if _is_file(word):
         return _scheduled(Path(word))
-    files = [*sorted(Path(".").glob("*.wg")), *schedule_files(), *sorted(resource("examples").rglob("*.wg"))]
-    return list(dict.fromkeys(p for f in files for p in _named(f, word)))
+    for files in ([*sorted(Path(".").glob("*.wg")), *schedule_files()], sorted(resource("examples").rglob("*.wg"))):
+        if found := list(dict.fromkeys(p for f in files for p in _named(f, word))):
+            return found
+    return []
 
 
 def _scheduled(file: Path, name: str | None = None) -> list[str]:
