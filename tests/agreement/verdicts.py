@@ -11,6 +11,7 @@ from tests.agreement.oracle import fault
 from wgdsl.diagnostics import protocol, sim
 from wgdsl.diagnostics.model import Problem, WgError
 from wgdsl.diagnostics.sim import Fault
+from wgdsl.roles.model import RoleProgram
 from wgdsl.verify import check
 
 # Not of the protocol: that every element is written once, inside its tensor, is proven before there is a role program.
@@ -41,8 +42,13 @@ def witnessed(problems: Iterable[Problem]) -> list[protocol.ProtocolFault]:
 
 def refusals(case: Case) -> tuple[Problem, ...]:
     """What the checks say of a case."""
+    return refused(case.program)
+
+
+def refused(program: RoleProgram) -> tuple[Problem, ...]:
+    """What they say of a program."""
     try:
-        check(case.program)
+        check(program)
     except WgError as e:
         return e.problems
     return ()

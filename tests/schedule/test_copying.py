@@ -185,3 +185,34 @@ def test_a_barrier_in_front_of_a_fill_where_no_slot_is_spare():
     program = lowered(gemm(), early)
     assert "all warps have read As" in [s.note for s in steps(program, m.BarSync)]
     verified(program)
+
+
+AHEAD = """wg 1
+schedule ahead for attention on sm_80 {
+  tile   i 64, j 48
+  stream j ORDER
+  grid   over (b, g, r, i)
+  role math : 4 warps, registers 255, split i
+  smem Qs = Q[i] by cp_async
+  smem Ks = K[j] by cp_async
+  smem Vs = V[j] by cp_async
+  smem Os = O[i] by copy over Qs
+  math {
+    fill Qs
+    for j { fill Ks[j+1]  fill Vs[j]  issue S[j+1] = mma(Qs, Ks[j+1])  BODY }
+    finish O, L via Os
+  }
+}
+"""
+BODIES = (
+    "issue O += mma(P[j], Vs[j])  compute P[j+1]  pack P[j+1]  rescale O",
+    "compute P[j+1]  issue O += mma(P[j], Vs[j])  rescale O  pack P[j+1]",
+)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("order", ["descending", ""])
+@pytest.mark.parametrize("body", BODIES)
+def test_the_warps_meet_behind_a_loop_that_may_not_run(body: str, order: str, causal: bool):
+    """What the prologue has read is still being read where the next loop fills the one slot."""
+    verified(lowered(attention(d=64, causal=causal), AHEAD.replace("ORDER", order).replace("BODY", body)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wgdsl.roles import model
-from wgdsl.targets.machine import ENGINES, MATRIX, flops, loaded_bytes, resident, sass_shape
+from wgdsl.targets.machine import INSTRUCTIONS, MATRIX, flops, loaded_bytes, sass_shape
+from wgdsl.targets.sm_80 import SM_86
 from wgdsl.targets.sm_90a import SM_90A
 
 
@@ -25,10 +26,10 @@ def test_matrix_instructions(op, engine, issuer, shape):
 
 
 def test_shapes_of_placed_products():
-    assert ENGINES["Wgmma"].shape(80, 2) == (64, 80, 16) and ENGINES["Wgmma"].shape(96, 1) == (64, 96, 32)
-    assert ENGINES["Mma"].shape(80, 2) == (16, 8, 16)
+    assert INSTRUCTIONS["Wgmma"].shape(80, 2) == (64, 80, 16) and INSTRUCTIONS["Wgmma"].shape(96, 1) == (64, 96, 32)
+    assert INSTRUCTIONS["Mma"].shape(80, 2) == (16, 8, 16)
     assert flops((16, 8, 16)) == 2 * 16 * 8 * 16 == 4096
-    assert hasattr(model, "Wgmma")
+    assert all(issubclass(getattr(model, step), model.Step) for step in INSTRUCTIONS)
 
 
 def test_an_unknown_shape_is_said():
@@ -50,4 +51,9 @@ def test_bytes_that_a_warp_loads(op, size):
     [(168, 384, 164_944, 1), (128, 128, 0, 4), (32, 1024, 0, 2), (24, 128, 0, 16), (64, 128, 100_000, 2), (16, 32, 0, 32)],
 )
 def test_residency(registers, threads, shared, ctas):
-    assert resident(registers=registers, threads=threads, shared=shared, target=SM_90A) == ctas
+    assert SM_90A.resident(registers=registers, threads=threads, shared=shared) == ctas
+
+
+def test_small_ctas_of_a_smaller_sm():
+    assert SM_86.resident(registers=16, threads=32) == 16
+    assert SM_86.resident(registers=32, threads=128) == 12

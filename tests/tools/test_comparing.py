@@ -17,7 +17,7 @@ from wgdsl.roles import model as m
 from wgdsl.runtime import cuda, nvrtc
 from wgdsl.runtime.machine_code import Code, read_code
 from wgdsl.runtime.sass import disassemble
-from wgdsl.targets.machine import ENGINES, MATRIX, flops, sass_shape
+from wgdsl.targets.machine import INSTRUCTIONS, MATRIX, flops, sass_shape
 from wgdsl.tools import comparing, running
 from wgdsl.tools.comparing import Column, Comparison, Request, column, columns_of, compare
 from wgdsl.tools.comparison_text import ROWS
@@ -176,9 +176,9 @@ def test_instructions_that_a_placed_product_takes():
     kernel, _, _ = by_warps(1)
     step = next(s for s in m.walk(kernel.roles[0].steps) if isinstance(s, m.Wgmma))
     large = replace(step, n=64, k=128)
-    assert Product(step=large, engine=ENGINES["Mma"], rows=64).instructions == 8 * 8
-    assert Product(step=large, engine=ENGINES["Mma"], rows=128).instructions == 2 * 8 * 8
-    assert Product(step=large, engine=ENGINES["Wgmma"], rows=64).instructions == 8
+    assert Product(step=large, engine=INSTRUCTIONS["Mma"], rows=64).instructions == 8 * 8
+    assert Product(step=large, engine=INSTRUCTIONS["Mma"], rows=128).instructions == 2 * 8 * 8
+    assert Product(step=large, engine=INSTRUCTIONS["Wgmma"], rows=64).instructions == 8
     assert groups((step, m.Commit(), step, step, m.Commit())) == [(step.acc,), (step.acc, step.acc)]
 
 
@@ -192,7 +192,7 @@ def test_groups_in_flight():
         /*0040*/                   HGMMA.64x8x16.F32 R4, gdesc[UR0], R4, gsb0 ;
         /*0050*/                   WARPGROUP.DEPBAR.LE gsb0, 0x1 ;
     """
-    assert overlaps(ENGINES["Wgmma"], read_code(sass).instructions) == [4, 3]
+    assert overlaps(INSTRUCTIONS["Wgmma"], read_code(sass).instructions) == [4, 3]
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -14,7 +14,7 @@ from ..program.streamed import Streamed
 from ..roles import model as roles
 from ..roles.model import Grid, GridAxis, Kernel, Registers, Role, RoleProgram, Step
 from ..syntax import ast
-from ..targets.registers import WARPGROUP, launch_registers, resident
+from ..targets.registers import WARPGROUP, launch_registers
 from . import arguments
 from .barriers import Ids, deal_ids
 from .combine import combined, finishing, sums_of, zeroing
@@ -133,7 +133,7 @@ def _kernel(
 def _resident(plan: Plan, synced: list[RoleSync], threads: int) -> int:
     """CTAs that an SM's registers hold, where a role says how many it takes."""
     counts = [s.role.registers for s in synced if s.role.registers is not None and not s.sets_registers]
-    return min((resident(threads, c) for c in counts), default=1)
+    return max(min((plan.target.resident(threads=threads, registers=c) for c in counts), default=1), 1)
 
 
 def _count(plan: Plan, role: str) -> int:

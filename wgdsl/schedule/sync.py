@@ -348,6 +348,7 @@ class RoleSync(RegisterWriter):
         self.emit(Loop(var=var, start=copy.start, stop=copy.stop - (times - 1), step=times, mask=mask, body=whole))
         if times > 1:
             self.left_over(replace(copy, j=copy.stop - 1))
+        self.state.reading |= before.reading  # the loop may not have run
 
     @property
     def unroll(self) -> int:

@@ -1,7 +1,7 @@
-"""Engines as the machine code shows them: who issues a matrix instruction, its shape, and whether it returns at once.
+"""Matrix instructions as the machine code shows them: who issues one, its shape, and whether it returns at once.
 
 Shapes and operands: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and "Warp Level Matrix Instructions".
-Mnemonics: CUDA Binary Utilities, "Instruction Set Reference". Residency: CUDA C++ Programming Guide, "Compute Capabilities".
+Mnemonics: CUDA Binary Utilities, "Instruction Set Reference".
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ from dataclasses import dataclass
 
 from . import wgmma
 from .descriptor import STEP_BYTES
-from .registers import FILE, GRANULE, WARPS
-from .sm_80 import SM_80
-from .sm_90a import SM_90A
-from .target import Target
-
-LANES = 32  # threads of a warp
+from .registers import LANES, WARPS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine:
-    """A matrix engine. step: the step of role programs that uses it.  mnemonics: its instructions in SASS.  warps: how many
+class MatrixInstruction:
+    """step: the step of role programs that uses it.  mnemonics: how SASS spells it.  warps: how many
     issue one together; each of them spends an issue slot.  asynchronous: the issue returns at once, and `wait` waits for the
     groups that an instruction with `closes` among its operands ends.  reads_shared: operands are read from shared memory by
     the engine itself, else only from registers.  m, n: of one instruction; n None is that of the product."""
@@ -50,21 +45,21 @@ class Engine:
         return self.m, self.n or n, STEP_BYTES // nbytes
 
 
-ENGINES = {
+INSTRUCTIONS = {
     e.step: e
     for e in (
-        Engine(
+        MatrixInstruction(
             name="wgmma", step="Wgmma", mnemonics=("HGMMA", "QGMMA", "IGMMA"), warps=WARPS, asynchronous=True,
             reads_shared=True, m=wgmma.M, n=None, wait="WARPGROUP.DEPBAR", closes="gsb0",
         ),
-        Engine(
+        MatrixInstruction(
             name="mma.sync", step="Mma", mnemonics=("HMMA", "IMMA", "QMMA"), warps=1, asynchronous=False,
             reads_shared=False, m=16, n=8,
         ),
     )
 }  # fmt: skip
 
-MATRIX = {mnemonic: e for e in ENGINES.values() for mnemonic in e.mnemonics}
+MATRIX = {mnemonic: e for e in INSTRUCTIONS.values() for mnemonic in e.mnemonics}
 COPIES = ("UTMALDG",)  # bulk copies from global to shared memory
 
 _WIDE = re.compile(r"^(?:HGMMA|QGMMA|IGMMA)\.(\d+)x(\d+)x(\d+)\b")  # HGMMA.64x128x16.F32.BF16
@@ -99,24 +94,3 @@ def loaded_bytes(op: str) -> int:
         found = _WIDTH.search(op)
         return LANES * int(found[1] if found else 32) // 8
     return 0
-
-
-SM_CTAS = 32  # at most at once, where an SM has 2048 threads; where it has 1536, its threads hold 12 CTAs of 128
-_UNIT = 256  # registers are given to a warp in units of so many
-
-
-def resident(*, registers: int, threads: int, shared: int, target: Target) -> int:
-    """CTAs that fit on an SM at once, by registers a thread at launch, threads, and bytes of shared memory."""
-    warps = -(-threads // LANES)
-    warp_registers = -(-registers * LANES // _UNIT) * _UNIT
-    return min(
-        SM_CTAS,
-        target.sm_threads // (warps * LANES),
-        FILE // (warp_registers * warps) if registers else SM_CTAS,
-        target.shared_sm // (shared + target.shared_reserved),
-    )
-
-
-assert _UNIT == GRANULE * LANES
-assert resident(registers=168, threads=384, shared=164_944, target=SM_90A) == 1
-assert resident(registers=242, threads=128, shared=65_536, target=SM_80) == 2

@@ -10,17 +10,13 @@ LOWEST = 24
 HIGHEST = 240  # of what was measured; the instruction takes 256, a thread has 255
 THREAD = 255  # that an instruction can name
 WARPGROUP = 128  # threads
+LANES = 32  # threads of a warp
 WARPS = 4  # of a warpgroup
 
 
 def launch_registers(threads: int) -> int:
     """Registers a thread of a CTA that has the SM to itself: what ptxas reports for `__launch_bounds__(threads, 1)`."""
     return min(FILE // threads // GRANULE * GRANULE, THREAD)
-
-
-def resident(threads: int, count: int | None) -> int:
-    """How many CTAs of so many threads an SM holds if a thread takes at most `count` registers; 1 if nothing bounds them."""
-    return 1 if count is None else max(FILE // (threads * count), 1)
 
 
 def count_problem(count: int) -> str | None:

@@ -11,7 +11,7 @@ from .target import Target
 AMPERE = "ampere"
 
 
-def _target(name: str, shared_sm: int, sm_threads: int) -> Target:
+def _target(name: str, shared_sm: int, sm_threads: int, sm_ctas: int) -> Target:
     return Target(
         name=name,
         family=AMPERE,
@@ -23,6 +23,7 @@ def _target(name: str, shared_sm: int, sm_threads: int) -> Target:
         named_barriers=16,
         threads=1024,
         sm_threads=sm_threads,
+        sm_ctas=sm_ctas,
         unit="warp",
         thread_registers=THREAD,
         products=("mma",),
@@ -32,7 +33,9 @@ def _target(name: str, shared_sm: int, sm_threads: int) -> Target:
     )
 
 
-SM_80 = _target("sm_80", 164 * 1024, 2048)
-SM_86 = _target("sm_86", 100 * 1024, 1536)
-SM_89 = _target("sm_89", 100 * 1024, 1536)
-SM_120 = _target("sm_120", 100 * 1024, 1536)
+SM_80 = _target("sm_80", 164 * 1024, 2048, 32)
+SM_86 = _target("sm_86", 100 * 1024, 1536, 16)
+SM_89 = _target("sm_89", 100 * 1024, 1536, 24)
+SM_120 = _target("sm_120", 100 * 1024, 1536, 24)
+
+assert SM_80.resident(threads=128, registers=242, shared=65_536) == 2

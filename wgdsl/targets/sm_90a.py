@@ -18,6 +18,7 @@ SM_90A = Target(
     named_barriers=16,
     threads=1024,
     sm_threads=2048,
+    sm_ctas=32,
     unit="warpgroup",
     thread_registers=HIGHEST,
     products=("wgmma",),
@@ -25,3 +26,5 @@ SM_90A = Target(
     stores=("tma",),
     matrix_stores=True,
 )
+
+assert SM_90A.resident(threads=384, registers=168, shared=164_944) == 1

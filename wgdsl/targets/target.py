@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .registers import WARPGROUP
+from .registers import FILE, GRANULE, LANES, WARPGROUP
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """One architecture. `family`: those that the same lowerings serve. `shared_limit`: bytes that a CTA may ask for;
     `shared_slack`: how many of them go into aligning the base by hand; `threads`: of a CTA, `sm_threads` of an SM, at most;
-    `unit`: what a role is counted in; `thread_registers`: that a role may ask for, at most; `products`, `copies`, `stores`:
-    engines by the names that schedules use; `matrix_stores`: whether it has stmatrix."""
+    `sm_ctas`: that an SM runs at once, at most (CUDA C++ Programming Guide, "Compute Capabilities"); `unit`: what a role is
+    counted in; `thread_registers`: that a role may ask for, at most; `products`, `copies`, `stores`: engines by the names that
+    schedules use; `matrix_stores`: whether it has stmatrix."""
 
     name: str
     family: str
@@ -24,6 +25,7 @@ class Target:
     named_barriers: int
     threads: int
     sm_threads: int
+    sm_ctas: int
     unit: str
     thread_registers: int
     products: tuple[str, ...]
@@ -39,3 +41,15 @@ class Target:
     def shared_bytes(self, used: int) -> int:
         """What a launch asks for."""
         return used + self.shared_slack if used else 0
+
+    def resident(self, *, threads: int, registers: int, shared: int = 0) -> int:
+        """CTAs that an SM holds at once. registers: of a thread at launch; a warp gets them in whole granules of its threads.
+        shared: bytes that a launch asks for."""
+        warps = -(-threads // LANES)
+        granted = max(-(-registers // GRANULE), 1) * GRANULE * LANES * warps
+        return min(
+            self.sm_ctas,
+            self.sm_threads // (warps * LANES),
+            FILE // granted,
+            self.shared_sm // (shared + self.shared_reserved),
+        )

@@ -27,7 +27,7 @@ from ..runtime.sass import disassemble
 from ..settings import numbers, sort_settings
 from ..sources import find_program, schedules_for
 from ..targets.choice import TARGETS
-from ..targets.machine import flops, loaded_bytes, resident
+from ..targets.machine import flops, loaded_bytes
 from .pairing import programs_with
 from .running import interleaved
 from .steady import Product, Steady, groups, overlaps, products_of, steady
@@ -241,12 +241,7 @@ def column(schedule: str, k: RoleKernel, code: Code, made: Resources) -> Column:
         asynchronous=products[0].engine.asynchronous if products else None,
         shared_bytes=shared,
         threads=k.threads,
-        resident=resident(
-            registers=made.registers,
-            threads=k.threads,
-            shared=shared + made.shared,
-            target=target,
-        ),
+        resident=target.resident(threads=k.threads, registers=made.registers, shared=shared + made.shared),
     )
 
 

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ..roles import model as m
 from ..roles.model import Kernel, Role, Step, Value, walk
 from ..runtime.machine_code import Code, Instruction
-from ..targets.machine import COPIES, ENGINES, MATRIX, Engine, flops
+from ..targets.machine import COPIES, INSTRUCTIONS, MATRIX, MatrixInstruction, flops
 from ..targets.wgmma import M
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """A product step: `Wgmma`, or another with its fields. rows: of one group of 4 warps."""
+    """A product step. rows: of one group of 4 warps."""
 
-    step: Any
-    engine: Engine
+    step: m.Wgmma | m.Mma
+    engine: MatrixInstruction
     rows: int
 
     @property
@@ -70,9 +69,8 @@ class Steady:
 def products_of(kernel: Kernel, steps: tuple[Step, ...]) -> Iterator[Product]:
     """Every product among the steps; of two branches those of one, that with more."""
     for s in steps:
-        engine = ENGINES.get(type(s).__name__)
-        if engine is not None:
-            yield Product(step=s, engine=engine, rows=rows_of(kernel.value(s.acc)))  # type: ignore[attr-defined]
+        if isinstance(s, m.Wgmma | m.Mma):
+            yield Product(step=s, engine=INSTRUCTIONS[type(s).__name__], rows=rows_of(kernel.value(s.acc)))
         elif isinstance(s, m.If):
             yield from max((tuple(products_of(kernel, b)) for b in s.blocks()), key=lambda b: sum(p.flops for p in b))
         else:
@@ -132,7 +130,7 @@ def _matching(
         yield code[loop], whole[loop]
 
 
-def overlaps(engine: Engine, code: tuple[Instruction, ...]) -> list[int]:
+def overlaps(engine: MatrixInstruction, code: tuple[Instruction, ...]) -> list[int]:
     """For each group of products that one pass issues, in order: how many instructions stand between its last matrix
     instruction and the wait that ends it, perhaps in the next pass. 0 where the engine waits by itself."""
     if not engine.asynchronous:
@@ -154,8 +152,8 @@ def groups(steps: tuple[Step, ...]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     issued: list[str] = []
     for s in walk(steps):
-        if type(s).__name__ in ENGINES:
-            issued.append(s.acc)  # type: ignore[attr-defined]
+        if isinstance(s, m.Wgmma | m.Mma):
+            issued.append(s.acc)
         elif isinstance(s, m.Commit):
             found.append(tuple(issued))
             issued = []
