@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sass import sass_shape
 from wgdsl.roles import model
-from wgdsl.targets.machine import INSTRUCTIONS, MATRIX, flops, loaded_bytes, sass_shape
+from wgdsl.targets.machine import INSTRUCTIONS, MATRIX, flops, loaded_bytes
 from wgdsl.targets.sm_80 import SM_86
 from wgdsl.targets.sm_90a import SM_90A
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.lowering import ROOT
+from tests.sass import sass_shape
 from tests.shipped import attention, dual, gemm
 from wgdsl import cli
 from wgdsl.foundation.resources import resource
@@ -17,7 +18,7 @@ from wgdsl.roles import model as m
 from wgdsl.runtime import cuda, nvrtc
 from wgdsl.runtime.machine_code import Code, read_code
 from wgdsl.runtime.sass import disassemble
-from wgdsl.targets.machine import INSTRUCTIONS, MATRIX, flops, sass_shape
+from wgdsl.targets.machine import INSTRUCTIONS, MATRIX, flops
 from wgdsl.tools import comparing, running
 from wgdsl.tools.comparing import Column, Comparison, Request, column, columns_of, compare
 from wgdsl.tools.comparison_text import ROWS
