@@ -13,6 +13,7 @@ from tests.lowering import ROOT
 from tests.sass import sass_shape
 from tests.shipped import attention, dual, gemm
 from wgdsl import cli
+from wgdsl.driver import compile
 from wgdsl.foundation.resources import resource
 from wgdsl.roles import model as m
 from wgdsl.runtime import cuda, nvrtc
@@ -205,6 +206,13 @@ def test_the_work_of_a_program(causal):
     kept = int((j <= i + 50 - 37).sum()) if causal else 37 * 50
     assert work(graph, sizes) == 2 * 2 * (2 * 3 * 2) * kept * 128
     assert work(graph, {**sizes, "N": 0}) == 0
+
+
+def test_the_work_of_a_product_over_a_number():
+    """`sum[j] P * V / N` is a product too."""
+    path = ROOT / "examples" / "relu2_attention" / "relu2_attention.wg"
+    graph = compile(path, target="sm_90a", dims={"D": 64, "E": 32}, types={"T": "bf16"}, build=False).graph
+    assert work(graph, {"B": 2, "M": 3, "N": 5, "H": 7, "D": 64, "E": 32}) == 2 * 2 * 3 * 5 * 7 * (64 + 32)
 
 
 # The command.

@@ -9,14 +9,28 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from ..program.expr import Affine, Expr, conjunction, conjuncts, loads
+from ..program.expr import Affine, Apply, Expr, Load, conjunction, conjuncts, indices_of, loads
 from ..program.graph import Domain, ProgramGraph, Reduce
 from ..program.poly import Poly
 
 
 def work(graph: ProgramGraph, dims: Mapping[str, int]) -> int:
     """The operations of every product of the program, whatever the schedule. What a predicate leaves out doesn't count."""
-    return 2 * sum(_elements(graph, n, dims) for n in graph.nodes if isinstance(n, Reduce) and n.is_contract)
+    return 2 * sum(_elements(graph, n, dims) for n in graph.nodes if isinstance(n, Reduce) and _is_product(n))
+
+
+def _is_product(n: Reduce) -> bool:
+    """A sum of a product of two loads, perhaps times or over what doesn't vary along the sum."""
+    e, axes = n.body, frozenset(n.axes)
+    while isinstance(e, Apply) and e.fn in ("mul", "div"):
+        left, right = e.args
+        if not indices_of(right) & axes:
+            e = left
+        elif e.fn == "mul" and not indices_of(left) & axes:
+            e = right
+        else:
+            return n.op == "sum" and e.fn == "mul" and isinstance(left, Load) and isinstance(right, Load)
+    return False
 
 
 def _elements(graph: ProgramGraph, n: Reduce, dims: Mapping[str, int]) -> int:
