@@ -34,12 +34,13 @@ ATOMIC = {op: how for how, op in OPS.items()}
 
 @dataclass(frozen=True, kw_only=True)
 class Combined:
-    """direct: CTAs contribute to the output itself. Otherwise `sums` are the tensors that they contribute its reductions to."""
+    """direct: CTAs contribute to the output itself.  partials: otherwise its reductions, and the tensors of f32 that CTAs
+    contribute them to."""
 
     output: Output
     op: str
     direct: bool
-    sums: tuple[tuple[Reduce, TensorArg], ...] = ()
+    partials: tuple[tuple[Reduce, TensorArg], ...] = ()
 
 
 def declared(plan: Plan) -> dict[str, tuple[str, Span | None]]:
@@ -124,7 +125,7 @@ def combined(plan: Plan) -> dict[str, Combined]:
 
 
 def _combined(plan: Plan, o: Output, op: str) -> Combined:
-    if o.dtype == F32 and is_sum(plan.streamed, o, op):
+    if o.dtype == F32 and is_reduction(plan.streamed, o, op):
         return Combined(output=o, op=op, direct=True)
     extents = plan.graph.extents
     args = [
@@ -136,10 +137,10 @@ def _combined(plan: Plan, o: Output, op: str) -> Combined:
         )
         for r in reductions_of(plan.streamed, o)
     ]
-    return Combined(output=o, op=op, direct=False, sums=tuple(args))
+    return Combined(output=o, op=op, direct=False, partials=tuple(args))
 
 
-def is_sum(streamed: Streamed, o: Output, op: str) -> bool:
+def is_reduction(streamed: Streamed, o: Output, op: str) -> bool:
     """Whether bringing the output's values together gives the output: one reduction; of sums also times what depends on
     none."""
     if streamed.program.domain(o.name) != TRUE and o.otherwise is not None:
@@ -172,12 +173,12 @@ def final_value(streamed: Streamed, o: Output) -> Expr:
     return Select(cond=domain, then=o.value, other=const(0.0) if o.otherwise is None else o.otherwise)
 
 
-def sums_of(results: dict[str, Combined]) -> tuple[TensorArg, ...]:
-    """The tensors of sums, each once."""
-    return tuple({t.name: t for c in results.values() for _, t in c.sums}.values())
+def partials_of(results: dict[str, Combined]) -> tuple[TensorArg, ...]:
+    """The tensors that outputs are made of, each once."""
+    return tuple({t.name: t for c in results.values() for _, t in c.partials}.values())
 
 
-def zeroing(plan: Plan, results: dict[str, Combined]) -> Iterator[Kernel]:
+def resetting(plan: Plan, results: dict[str, Combined]) -> Iterator[Kernel]:
     """The kernels that set what CTAs contribute to, to 0 or another identity."""
     extents = plan.graph.extents
     for c in results.values():
@@ -185,22 +186,22 @@ def zeroing(plan: Plan, results: dict[str, Combined]) -> Iterator[Kernel]:
             o, nothing = c.output, const(float(IDENTITY[c.op]))
             arg = TensorArg(name=o.tensor, dtype=o.dtype, shape=o.shape, written=True)
             yield elementwise(plan, f"zero_{o.tensor}", (arg,), o.access, o.indices, nothing, c.output.span)
-    for arg in sums_of(results):
-        r = next(r for c in results.values() for r, t in c.sums if t.name == arg.name)
+    for arg in partials_of(results):
+        r = next(r for c in results.values() for r, t in c.partials if t.name == arg.name)
         access, nothing = tuple(Poly.of(i) for i in r.indices), const(float(IDENTITY[r.op]))
         assert all(i in extents for i in r.indices)
         yield elementwise(plan, f"zero_{arg.name}", (arg,), access, r.indices, nothing, r.span)
 
 
 def finishing(plan: Plan, results: dict[str, Combined]) -> Iterator[Kernel]:
-    """The kernels that make outputs of sums."""
+    """The kernels that make outputs of what CTAs have contributed."""
     for c in (c for c in results.values() if not c.direct):
-        o, names = c.output, {s.name: t.name for s, t in c.sums}
+        o, names = c.output, {s.name: t.name for s, t in c.partials}
 
         def one(x: Expr, names: dict[str, str] = names) -> Expr | None:
             return Load(tensor=names[x.tensor], access=x.access) if isinstance(x, Load) and x.tensor in names else None
 
         arg = TensorArg(name=o.tensor, dtype=o.dtype, shape=o.shape, written=True)
-        read = tuple(TensorArg(name=t.name, dtype=t.dtype, shape=t.shape, written=False, temporary=True) for _, t in c.sums)
+        read = tuple(TensorArg(name=t.name, dtype=t.dtype, shape=t.shape, written=False, temporary=True) for _, t in c.partials)
         value = rewrite(final_value(plan.streamed, o), one)
         yield elementwise(plan, f"finish_{o.tensor}", (arg, *read), o.access, o.indices, value, o.span)

@@ -143,10 +143,10 @@ class MathSync(JoinedSync):
             return None
         return CompleteOp(value=self.computer.state_value(state), op=state.node.op)
 
-    def sums(self, c: Combined, s: ast.FinishStep) -> None:
+    def partials(self, c: Combined, s: ast.FinishStep) -> None:
         """Add the states of this part of the stream to those of the others."""
         self.stored.add(c.output.tensor)
-        for r, to in c.sums:
+        for r, to in c.partials:
             if to.name in self.stored:
                 continue
             self.stored.add(to.name)
@@ -168,7 +168,7 @@ class MathSync(JoinedSync):
             if staged is not None:
                 cure = "drop `via`: sums go from registers to memory of f32, and a kernel of its own makes the output of them"
                 raise WgError(NotYetSupported(span=s.span, what=f"staging of `{o.tensor}`, which is combined,", cure=cure))
-            return self.sums(c, s)
+            return self.partials(c, s)
         rows, cols = self.output_axes(o, s)
         value = self.final(o)
         text = f"finish {o.tensor}"

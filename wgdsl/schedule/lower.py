@@ -17,7 +17,7 @@ from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
 from . import arguments
 from .barriers import Ids, deal_ids
-from .combine import combined, finishing, sums_of, zeroing
+from .combine import combined, finishing, partials_of, resetting
 from .compute import display
 from .copying import CopySync
 from .finish import MathSync
@@ -55,7 +55,7 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
         program=streamed.program.name,
         schedule=schedule.name,
         target=schedule.target,
-        kernels=(*zeroing(plan, results), kernel, *finishing(plan, results)),
+        kernels=(*resetting(plan, results), kernel, *finishing(plan, results)),
         roundings=tuple(dict.fromkeys(r for s in synced for r in s.roundings)),
     )
 
@@ -101,7 +101,7 @@ def _kernel(
     every = [s for body in steps for s in roles.walk(body)]
     probed = [t for s in synced for t in s.probes.tensors.values()]
     maps = [p.map for p in placement.placed.values() if p.map is not None]
-    tensors = arguments.tensors(graph, every, maps, (*sums_of(combined(plan)), *probed))
+    tensors = arguments.tensors(graph, every, maps, (*partials_of(combined(plan)), *probed))
     flags = [p.home.tensor for p in placement.placed.values() if p.needs_fallback]
     counters = [f"{plan.work.name}.next"] if plan.work is not None else []
     return Kernel(
