@@ -41,16 +41,17 @@ def help_text(code: str) -> str:
     if problem is None:
         near = get_close_matches(code.upper(), known, n=3) or list(known)[:3]
         raise LookupError(f"no error has the code {code}; near it: {', '.join(near)}")
-    return f"{problem.code}: {_words(problem.__name__)}\n\n{problem.doc.strip()}\n"
+    return f"{problem.code}: {name_of(problem)}\n\n{problem.doc.strip()}\n"
 
 
 def list_text() -> str:
     """What `wgdsl help` prints: every code with its name."""
-    return "".join(f"{code}  {_words(problem.__name__)}\n" for code, problem in all_problems().items())
+    return "".join(f"{code}  {name_of(problem)}\n" for code, problem in all_problems().items())
 
 
-def _words(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
+def name_of(problem: type[Problem]) -> str:
+    """Its name in words."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", problem.__name__).lower()
 
 
 def _where(problem: type[Problem]) -> str:
