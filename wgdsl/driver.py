@@ -87,6 +87,7 @@ def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, An
     from .roles.join import joined
     from .schedule.lower import lower as lower_schedule
     from .schedule.lower import stream_axis
+    from .transform.approximate import approximate, noted
     from .transform.canonicalise import canonicalise
     from .transform.cut import cut, roundings, whole_schedules
     from .transform.stream import stream
@@ -102,10 +103,12 @@ def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, An
     pieces = step("cut", cut, graph, schedule)
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
     canonical = step("canonicalise", each, canonicalise, [p.graph for p in pieces])
+    # Behind the normal form, in which numbers are exact.
+    near = step("approximate", each, approximate, canonical, [p.schedule for p in pieces])
     axes = [stream_axis(p.schedule) for p in pieces]
-    streamed = step("stream", each, stream, canonical, *zip(*axes, strict=True))
+    streamed = step("stream", each, stream, near, *zip(*axes, strict=True))
     lowered = step("lower", each, lower_schedule, streamed, [p.schedule for p in pieces])
-    roles = joined(lowered, [p.temporary for p in pieces], schedule.name, roundings(pieces))
+    roles = joined(lowered, [p.temporary for p in pieces], schedule.name, (*roundings(pieces), *noted(near)))
     return graph, streamed[0] if len(streamed) == 1 else streamed, roles
 
 

@@ -90,6 +90,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "resolve": _schedule,
     "cut": _cut,
     "canonicalise": _graph,
+    "approximate": _graph,
     "stream": _stream,
     "lower": _roles,
     "verify": _checked,

@@ -232,6 +232,9 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
             Case("simple", attention(rescale="rescale O when grown by 8  rescale O when grown by 4")),
         ),
     },
+    "approximate": {
+        "a function that the chip doesn't approximate": (Case("simple", "approximate erf"),),
+    },
     "regs P ring 2": {
         "more than two sets": (Case("fa3", "regs P ring 3"),),
         "an operand that no step packs": (Case("fa3", "regs S ring 2"),),

@@ -33,5 +33,5 @@ def wrong(kernel: Kernel, arrays: dict[str, np.ndarray], device: str = "sim") ->
     got = kernel(**arrays, device=device)
     names = [o.tensor for o in kernel.graph.outputs]
     results = dict(zip(names, got if len(names) > 1 else (got,), strict=True))
-    verdicts = judge(kernel.graph, given.inputs, bound.scalars, bound.dims, results)
+    verdicts = judge(kernel.graph, given.inputs, bound.scalars, bound.dims, results, kernel.approximated)
     return [str(v) for v in verdicts if not v.right]

@@ -141,7 +141,7 @@ def called(
         kernel.simulate(**given, seed=seed, out=results)
     else:
         kernel(**given, out=results)
-    verdicts = judge(kernel.graph, call.inputs, bound.scalars, bound.dims, results)
+    verdicts = judge(kernel.graph, call.inputs, bound.scalars, bound.dims, results, kernel.approximated)
     return [str(v) for v in verdicts if not v.right]
 
 

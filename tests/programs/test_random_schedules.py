@@ -46,7 +46,8 @@ def results(kernel: Kernel, arrays: dict[str, np.ndarray], device: str, seed: in
 def wrong(kernel: Kernel, arrays: dict[str, np.ndarray], got: dict[str, np.ndarray]) -> list[str]:
     given = kernel.interface.sort((), arrays, None)
     bound = kernel.bound(given)
-    return [str(v) for v in judge(kernel.graph, given.inputs, bound.scalars, bound.dims, got) if not v.right]
+    verdicts = judge(kernel.graph, given.inputs, bound.scalars, bound.dims, got, kernel.approximated)
+    return [str(v) for v in verdicts if not v.right]
 
 
 def simulated(count: int, seeds: int) -> None:

@@ -94,6 +94,8 @@ def test_program_items(line, node):
         ("combine O, L by merge", ast.CombineDecl(targets=("O", "L"), how="merge")),
         ("combine C by atomic_add", ast.CombineDecl(targets=("C",), how="atomic_add")),
         ("skip empty per warpgroup", ast.SkipDecl()),
+        ("approximate tanh", ast.ApproximateDecl(functions=("tanh",))),
+        ("approximate tanh, exp", ast.ApproximateDecl(functions=("tanh", "exp"))),
         (
             "kernel first computes A, P.sum { tile i 2 stream j }",
             ast.KernelDecl(

@@ -151,6 +151,7 @@ lines = (
     | node(ast.RoleBody, role=names, steps=tuples(steps, 0))
     | node(ast.CombineDecl, targets=tuples(names | parts), how=st.sampled_from(["merge", "atomic_add"]))
     | node(ast.SkipDecl)
+    | node(ast.ApproximateDecl, functions=tuples(names))
     | node(ast.TuneDecl, entries=tuples(tunings))
 )
 kernels = node(ast.KernelDecl, name=names, computes=tuples(names | parts), items=tuples(lines, 0, 3))

@@ -525,6 +525,12 @@ def min_nan() -> Function:
 
 
 @wrapper
+def tanh_approx() -> Function:
+    """Off by 2^-11 of the value at most (PTX ISA, section "tanh")."""
+    return _convert("tanh_approx", "float", "f", "tanh.approx.f32 {}, {};", ("f", "float", "a"))
+
+
+@wrapper
 def relu() -> Function:
     return _function("float relu(float a)", ["return max_nan(a, 0.0f);"])
 

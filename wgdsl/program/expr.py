@@ -98,7 +98,7 @@ class Reg(Expr):
 @dataclass(frozen=True, kw_only=True)
 class Apply(Expr):
     """A function of real numbers. One argument: neg exp exp2 log log2 tanh sigmoid sqrt rsqrt abs rcp erf gelu gelu_tanh
-    relu silu. Two: add sub mul div pow min max. `rcp` is IEEE 1/x."""
+    relu silu; in schedules' hands tanh_approx too. Two: add sub mul div pow min max. `rcp` is IEEE 1/x."""
 
     fn: str
     args: tuple[Expr, ...]

@@ -16,14 +16,14 @@ one of the node's indices or reduction axes; axes and indices are disjoint; exte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..foundation.dtypes import F32, DType
 from ..foundation.source import Span
-from .expr import TRUE, Apply, Expr, Load, conjunction, loads, substitute_indices
+from .expr import TRUE, Apply, Expr, Load, conjunction, loads, rewrite, substitute_indices
 from .poly import Poly
 
 if TYPE_CHECKING:
@@ -106,6 +106,16 @@ class Output(Node):
 
     def exprs(self):
         return (self.value,) + ((self.otherwise,) if self.otherwise is not None else ())
+
+
+N = TypeVar("N", bound=Node)
+EXPRESSIONS = ("body", "predicate", "value", "otherwise")  # of nodes
+
+
+def rewrite_node(node: N, fn: Callable[[Expr], Expr | None]) -> N:
+    """The node with its expressions rewritten."""
+    held = {f: e for f in EXPRESSIONS if (e := getattr(node, f, None)) is not None}
+    return replace(node, **{f: rewrite(e, fn) for f, e in held.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,12 @@ Nodes are evaluated one after the other on dense boxes; large ones in passes ove
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from ..program.approximations import with_approximations
 from ..program.expr import Const, Expr, loads
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.rules import covers
@@ -31,12 +32,14 @@ def evaluate(
     dims: Mapping[str, int] | None = None,
     *,
     round_operands: bool = False,
+    approximated: Collection[str] = (),
 ) -> dict[str, np.ndarray]:
     """The outputs of a program, float64, by tensor name.
 
     arrays: every input; an output too, if elements that the program doesn't write should keep what they hold (else 0).
     dims: those that are in no shape.  round_operands: what the error bar compares with: an operand that the program
-    computes and multiplies with an input of a 16-bit type is rounded to that type, and outputs to theirs.
+    computes and multiplies with an input of a 16-bit type is rounded to that type, and outputs to theirs; functions that
+    are `approximated` are as far off as their approximations may be.
     Raises ValueError for wrong shapes, missing inputs or scalars, and `require`s that don't hold.
     """
     arrays = {name: np.asarray(a) for name, a in arrays.items()}
@@ -46,7 +49,8 @@ def evaluate(
     values = solve_dims(graph, {name: a.shape for name, a in arrays.items()}, dims)
     with np.errstate(all="ignore"):
         known = _scalars(graph, values, scalars or {})
-        run = _Run(with_rounded_operands(graph) if round_operands else graph, values, arrays, known)
+        near = with_approximations(with_rounded_operands(graph), approximated) if round_operands else graph
+        run = _Run(near, values, arrays, known)
         outputs = run.all()
     if not round_operands:
         return outputs

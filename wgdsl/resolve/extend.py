@@ -62,6 +62,8 @@ def split(items: Iterable[ast.ScheduleItem]) -> Iterator[ast.ScheduleItem]:
                 yield from (replace(item, entries=(e,)) for e in item.entries)
             case ast.CombineDecl():
                 yield from (replace(item, targets=(t,)) for t in item.targets)
+            case ast.ApproximateDecl():
+                yield from (replace(item, functions=(f,)) for f in item.functions)
             case _:
                 yield item
 
@@ -75,6 +77,8 @@ def key(item: ast.ScheduleItem) -> Hashable:
             return "tune", what, name
         case ast.CombineDecl(targets=(target,)):
             return "combine", target
+        case ast.ApproximateDecl(functions=(function,)):
+            return "approximate", function
         case ast.RoleBody():
             return "steps", item.role
         case ast.FuseDecl() | ast.RoleDecl() | ast.HomeDecl() | ast.OptionDecl() | ast.KernelDecl():

@@ -124,7 +124,7 @@ class _Lines:
 
     def line(self, item: ast.ScheduleItem) -> Carried:
         match item:
-            case ast.StreamDecl() | ast.CombineDecl():
+            case ast.StreamDecl() | ast.CombineDecl() | ast.ApproximateDecl():
                 return Carried(node=item, was=(item,))
             case ast.GridDecl():
                 return self.grid(item)

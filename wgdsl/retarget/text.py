@@ -32,8 +32,8 @@ def text(head: str, about: str, kernels: Sequence[tuple[ast.KernelDecl | None, C
 
 def _kernel(carried: Carry) -> Iterator[str]:
     """Its lines, in paragraphs: placement, roles, homes, steps."""
-    kinds = ((ast.TileDecl, ast.StreamDecl, ast.GridDecl, ast.CombineDecl), (ast.RoleDecl,), (ast.HomeDecl,))
-    for kind in kinds:
+    whole = (ast.TileDecl, ast.StreamDecl, ast.GridDecl, ast.CombineDecl, ast.ApproximateDecl)
+    for kind in (whole, (ast.RoleDecl,), (ast.HomeDecl,)):
         found = [c for c in carried.lines if isinstance(c.node, kind)]
         yield from _lines(found)
         if found:

@@ -847,6 +847,13 @@ class RoleProgram:
     roundings: tuple[str, ...] = ()  # every value that placement rounds, in words
 
 
+def exprs(step: Step) -> list[Expr]:
+    """The expressions that a step evaluates on elements."""
+    if isinstance(step, Compute):
+        return [e for op in step.ops for e in op.exprs]
+    return [step.value] if isinstance(step, StoreGlobal) else []
+
+
 def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
     """Every step, parents first."""
     for s in steps:

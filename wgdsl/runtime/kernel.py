@@ -21,6 +21,7 @@ from ..diagnostics.render import render_plain
 from ..diagnostics.runtime import EditedTextRefused
 from ..program.graph import ProgramGraph
 from ..program.streamed import Streamed
+from ..roles.approximated import approximated
 from ..roles.model import RoleProgram
 from .arrays import ArrayView, to_numpy
 from .bind import Bound
@@ -90,6 +91,11 @@ class Kernel:
     @property
     def roles(self) -> RoleProgram:
         return self.forms.roles
+
+    @property
+    def approximated(self) -> frozenset[str]:
+        """Functions of which it takes the chip's approximation."""
+        return approximated(self.forms.roles)
 
     @property
     def cuda(self) -> str:

@@ -8,17 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..foundation.dtypes import F32, I32
-from ..program.expr import Expr, Scalar, loads, walk
+from ..program.expr import Scalar, loads, walk
 from ..program.graph import Input, Output, ProgramGraph
 from ..roles import model as roles
-from ..roles.model import Param, Step, TensorArg, TensorMap
-
-
-def exprs(step: Step) -> list[Expr]:
-    """The expressions that a step evaluates on elements."""
-    if isinstance(step, roles.Compute):
-        return [e for op in step.ops for e in op.exprs]
-    return [step.value] if isinstance(step, roles.StoreGlobal) else []
+from ..roles.model import Param, Step, TensorArg, TensorMap, exprs
 
 
 def direct(every: Iterable[Step]) -> dict[str, None]:

@@ -27,6 +27,12 @@ def gelu(x: Array) -> Array:
     return np.float32(0.5) * x * np.asarray(_erfc(x * np.float32(-math.sqrt(0.5))), dtype=np.float32)
 
 
+def tanh_approx(x: Array) -> Array:
+    """tanh, as far off as tanh.approx.f32 may be: by 2^-11 of its value, which is a value of 11 bits."""
+    bits, power = np.frexp(np.tanh(x))
+    return np.ldexp(np.rint(bits * np.float32(2**11)) / np.float32(2**11), power)
+
+
 def gelu_tanh(x: Array) -> Array:
     """gelu with the error function replaced by a tanh."""
     inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
@@ -41,6 +47,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "log": np.log,
     "log2": np.log2,
     "tanh": np.tanh,
+    "tanh_approx": tanh_approx,
     "sigmoid": sigmoid,
     "sqrt": np.sqrt,
     "rsqrt": lambda x: np.float32(1) / np.sqrt(x),

@@ -275,6 +275,13 @@ class SkipDecl(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ApproximateDecl(Node):
+    """`approximate tanh`: functions for which the chip's approximation will do."""
+
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tuning(Node):
     """`tile i in {128, 192}` in a `tune` block. what: tile, ring, registers, option, warpgroups."""
 
@@ -415,6 +422,7 @@ ScheduleItem = (
     | RoleBody
     | CombineDecl
     | SkipDecl
+    | ApproximateDecl
     | TuneDecl
     | KernelDecl
 )

@@ -290,6 +290,10 @@ def skip(parts):
     return ast.SkipDecl(span=_span(parts))
 
 
+def approximate(parts):
+    return ast.ApproximateDecl(span=_span(parts), functions=_names(parts))
+
+
 def tune(parts):
     return ast.TuneDecl(span=_span(parts), entries=_nodes(parts))
 

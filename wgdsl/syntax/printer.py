@@ -225,6 +225,11 @@ def _(node: ast.SkipDecl) -> str:
 
 
 @_show.register
+def _(node: ast.ApproximateDecl) -> str:
+    return f"approximate {_list(node.functions)}"
+
+
+@_show.register
 def _(node: ast.TuneDecl) -> str:
     return _block("tune", node.entries)
 

@@ -2,13 +2,14 @@
 
 In: a kernel's program, its inputs, and what came out.  Out: for each output its largest error and the bar.
 
-16-bit outputs: at most twice the error of NumPy rounding the operands of products and the result, and 1e-5 of the largest
-value. f32 outputs: 1e-4 and 2e-6 of the value, or that bar if it is larger. Infinities and NaN stand where float64 has them.
+16-bit outputs: at most twice the error of NumPy rounding the operands of products and the result, with what the schedule
+approximates as far off as it may be, and 1e-5 of the largest value. f32 outputs: 1e-4 and 2e-6 of the value, or that bar if it
+is larger. Infinities and NaN stand where float64 has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,11 +45,13 @@ def judge(
     scalars: Mapping[str, float],
     dims: Mapping[str, int],
     results: Mapping[str, Any],
+    approximated: Collection[str] = (),
 ) -> list[Verdict]:
-    """A verdict for each output of `results`, NumPy arrays by name."""
+    """A verdict for each output of `results`, NumPy arrays by name. approximated: functions for which the kernel takes what the
+    chip has in their place."""
     free = {name: dims[name] for name in graph.dims if name in dims}
     exact = evaluate(graph, inputs, scalars, free)
-    rounded = evaluate(graph, inputs, scalars, free, round_operands=True)
+    rounded = evaluate(graph, inputs, scalars, free, round_operands=True, approximated=approximated)
     nodes = {n.tensor: n for n in graph.outputs}
     return [_verdict(n, nodes[n].dtype.bits >= 32, exact[n], rounded[n], np.asarray(got)) for n, got in results.items()]
 

@@ -78,7 +78,7 @@ def run(
             kernel.simulate(**inputs, **given.dims, out=outputs, seed=order)
         else:
             kernel(**inputs, **given.dims, out=outputs, device=device)
-    verdicts = judge(kernel.graph, inputs, bound.scalars, bound.dims, outputs) if check else []
+    verdicts = judge(kernel.graph, inputs, bound.scalars, bound.dims, outputs, kernel.approximated) if check else []
     with busy():
         seconds = time_kernel(kernel, inputs, given.dims, repeats) if repeats else []
     return Run(

@@ -183,7 +183,7 @@ class Finite:
     """Abstract value of `limit`: some finite number."""
 
 
-BOUNDED = frozenset({"add", "sub", "mul", "neg", "tanh", "sigmoid", "abs", "relu", "gelu", "gelu_tanh", "silu"})
+BOUNDED = frozenset({"add", "sub", "mul", "neg", "tanh", "tanh_approx", "sigmoid", "abs", "relu", "gelu", "gelu_tanh", "silu"})
 
 
 def always_finite(e: Expr, products: frozenset[str]) -> bool:

@@ -15,12 +15,10 @@ from graphlib import CycleError, TopologicalSorter
 from ..diagnostics.model import Problem, WgError
 from ..diagnostics.schedule import DeclaredTwice, KernelsDontFit, NotYetSupported, UnknownName
 from ..foundation.dtypes import F32, DType
-from ..program.expr import TRUE, Cast, Expr, Load, loads, rewrite
-from ..program.graph import Domain, Input, Map, Node, Output, ProgramGraph
+from ..program.expr import TRUE, Cast, Expr, Load, loads
+from ..program.graph import Domain, Input, Map, Node, Output, ProgramGraph, rewrite_node
 from ..program.poly import Poly
 from ..syntax import ast
-
-EXPRESSIONS = ("body", "predicate", "value", "otherwise")  # of nodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,8 +229,7 @@ def rerouted(node: Node, passed: Mapping[str, Passed]) -> Node:
         at = dict(zip(p.indices, x.access, strict=True))
         return Load(tensor=p.name, access=tuple(a.substitute(at) for a in p.access))
 
-    held = {f: e for f in EXPRESSIONS if (e := getattr(node, f, None)) is not None}
-    return replace(node, **{f: rewrite(e, one) for f, e in held.items()})
+    return rewrite_node(node, one)
 
 
 def roundings(pieces: Iterable[Piece]) -> tuple[str, ...]:
