@@ -82,14 +82,19 @@ def reference_parts(case: Case, q, k, v) -> list[tuple[object, object, float]]:
     return parts
 
 
-def fa3(case: Case, q, k, v, site: Path) -> Callable[[], object]:
+def load_fa3(site: Path) -> Callable[..., tuple]:
+    """The forward operator of a build of FlashAttention-3."""
     import torch
 
     runtime = site / "lib" / "libcudart.so.12"
     if runtime.exists():
         ctypes.CDLL(str(runtime))
     torch.ops.load_library(str(site / "flash_attn_3" / "_C.so"))
-    forward = torch.ops.flash_attn_3.fwd
+    return torch.ops.flash_attn_3.fwd
+
+
+def fa3(case: Case, q, k, v, site: Path) -> Callable[[], object]:
+    forward = load_fa3(site)
     return lambda: forward(q, k, v, softmax_scale=case.d**-0.5, is_causal=case.causal, num_splits=1)[0]
 
 

@@ -483,7 +483,7 @@ def _type(e: Expr) -> str:
 
 # Functions.
 
-BUILT_IN = {"log": "logf", "log2": "log2f", "tanh": "tanhf", "erf": "erff", "sqrt": "__fsqrt_rn", "rsqrt": "rsqrtf",
+BUILT_IN = {"log": "logf", "log2": "log2f", "erf": "erff", "sqrt": "__fsqrt_rn", "rsqrt": "rsqrtf",
             "abs": "fabsf", "rcp": "__frcp_rn", "div": "__fdiv_rn", "pow": "powf"}  # fmt: skip
 OF_PTX = {"exp2": "exp2", "exp": "exp", "max": "max_nan", "min": "min_nan", "relu": "relu", "sigmoid": "sigmoid",
-          "silu": "silu", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "tanh_approx": "tanh_approx"}  # fmt: skip
+          "silu": "silu", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "tanh": "tanh", "tanh_approx": "tanh_approx"}  # fmt: skip

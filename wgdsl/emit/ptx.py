@@ -569,6 +569,27 @@ def gelu() -> Function:
     return _function("float gelu(float a)", body)
 
 
+TANH_NEAR = 0.6  # from where on 1 - 2 / (exp(2 |a|) + 1) doesn't cancel
+TANH_SERIES = (-0.00589571, 0.02079642, -0.05378395, 0.13331925, -0.33333298)  # of (tanh(a) / a - 1) / a^2, in a^2, below that
+
+
+@wrapper
+def tanh() -> Function:
+    """To 4e-7 of the value, without a branch: those of a tile's elements run side by side. The fit is a weighted least squares
+    one of the relative error.
+    """
+    first, *rest = TANH_SERIES
+    body = [
+        "const float z = fabsf(a);",
+        "const float far = fmaf(-2.0f, rcp_fast(exp2(2.8853901f * z) + 1.0f), 1.0f);",
+        "const float square = z * z;",
+        f"float p = {first}f;",
+        *(f"p = fmaf(p, square, {c}f);" for c in rest),
+        f"return copysignf(z < {TANH_NEAR}f ? fmaf(z * square, p, z) : far, a);",
+    ]
+    return _function("float tanh(float a)", body)
+
+
 @wrapper
 def gelu_tanh() -> Function:
     """0.5 a (1 + tanh(u)) is a * sigmoid(2 u)."""
@@ -605,5 +626,6 @@ NEEDS = {
     "sigmoid": ("rcp_fast", "exp2"),
     "silu": ("sigmoid",),
     "gelu": ("rcp_fast", "exp2"),
+    "tanh": ("rcp_fast", "exp2"),
     "gelu_tanh": ("sigmoid",),
 }
