@@ -86,3 +86,22 @@ def test_a_quotient_by_a_number_without_a_reciprocal_stays(number):
     odd = ATTENTION.replace("S[b,g,r,i,j] * scale", f"S[b,g,r,i,j] * scale / {number}")
     text = " ".join(str(e) for n in canonicalise(graph(odd, dims={"D": 64, "E": 64})).nodes for e in n.exprs())
     assert f"/ {float(number)}" in text
+
+
+def test_a_predicate_reads_what_became_no_node_of_its_own():
+    """`U` is a product of earlier values, which is written into its readers: into a `where` too."""
+    text = """wg 1
+program p {
+  dims M, N
+  in   X: f32[M, N]
+  out  Y: f32[M]
+  U[i,j] = 2.0 * X[i,j]
+  W[i,j] = X[i,j] where U[i,j] > 1.0
+  Y[i]   = sum[j] W[i,j]
+}
+"""
+    g = graph(text)
+    x = np.array([[0.0, 1.0, 2.0], [0.4, 0.5, 0.6]], np.float32)
+    assert "U" not in {n.name for n in canonicalise(g).nodes}
+    for made in (g, canonicalise(g)):
+        np.testing.assert_allclose(evaluate(made, {"X": x})["Y"], [3.0, 0.6], rtol=1e-6)

@@ -55,7 +55,7 @@ def test_not_separable():
     with pytest.raises(WgError) as caught:
         streamed("  m[i] = max[j] S[i,j]\n  y[i] = sum[j] tanh(S[i,j] - m[i])")
     (problem,) = caught.value.problems
-    assert problem.code == "WG0302" and "m" in problem.notes()[0]
+    assert problem.code == "WG0302" and "`y` needs `m`, along `j`" in problem.notes()
 
 
 def test_unknown_axis():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..foundation.source import Span
 from .model import Problem
 
 
@@ -70,8 +71,10 @@ works:
   }
 """
     name: str
-    chain: tuple[str, ...]
+    first: tuple[str, ...]  # the earlier results
     summand: str
+    chain: tuple[str, ...] = ()  # who needs whom, in words
+    earlier: tuple[tuple[Span, str], ...] = ()  # the statements of what is needed
 
     def title(self) -> str:
         return f"`{self.name}` can't be computed in one pass"
@@ -79,16 +82,16 @@ works:
     def label(self) -> str:
         return "uses earlier results in a way that can't be corrected later"
 
+    def others(self) -> tuple[tuple[Span, str], ...]:
+        return self.earlier
+
     def notes(self) -> tuple[str, ...]:
-        return (
-            f"it depends on {', '.join(f'`{n}`' for n in self.chain)} along the same axis",
-            f"its summand is {self.summand}",
-        )
+        return (*self.chain, f"its summand is {self.summand}")
 
     def help(self) -> str:
         terms = "write the summand as f(earlier results) * g(this element), or as a sum of such terms"
-        first = ", ".join(self.chain)
-        return f"{terms}, or compute the earlier result in its own kernel: `kernel NAME computes {first} {{ ... }}`"
+        kernel = f"`kernel NAME computes {', '.join(self.first)} {{ ... }}`"
+        return f"{terms}, or compute the earlier results in a kernel of their own: {kernel}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +124,7 @@ works:
     name: str
     why: str
     chain: tuple[str, ...] = ()  # who needs whom, in words
+    earlier: tuple[tuple[Span, str], ...] = ()  # the statements of what is needed
     first: tuple[str, ...] = ()  # what a kernel before could compute
     along: tuple[str, ...] = ()  # axes along which the rest could be streamed
 
@@ -129,6 +133,9 @@ works:
 
     def label(self) -> str:
         return self.why
+
+    def others(self) -> tuple[tuple[Span, str], ...]:
+        return self.earlier
 
     def notes(self) -> tuple[str, ...]:
         return self.chain

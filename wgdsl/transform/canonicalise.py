@@ -109,15 +109,15 @@ class _Pass:
         self.share(Map(name=name, indices=node.indices, dtype=node.dtype, span=node.span, body=body), [])
 
     def domain(self, node: Domain) -> None:
-        body, predicate = self.read(node.body), simplify(node.predicate)
+        body, predicate = self.read(node.body), self.read(node.predicate)
         if predicate == TRUE:
             return self.map(node.name, node, body)
         if node.otherwise is not None:
             # with `else` it exists everywhere: a choice of values, not a restriction
-            chosen = Select(cond=self.read(predicate), then=body, other=self.read(node.otherwise))
+            chosen = Select(cond=predicate, then=body, other=self.read(node.otherwise))
             return self.map(node.name, node, chosen)
         outer, inner = self.split(body, lambda f: is_scalar(f))
-        kept = replace(node, body=expand_guards(product(inner)), predicate=predicate)
+        kept = replace(node, body=expand_guards(product(inner)), predicate=expand_guards(predicate))
         self.share(kept, outer)
 
     def reduce(self, node: Reduce) -> None:

@@ -8,6 +8,7 @@ each g has a state, and they come together at the end. Nothing is recognised by 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..diagnostics.model import WgError
@@ -45,7 +46,7 @@ class _Stream:
         self.after: dict[str, Map | Domain] = {}
         self.folds: list[Reduce] = []
         self.outputs: list[Output] = []
-        self.reader = ""  # the tensor whose final value is being made
+        self.reader = ""  # the tensor that is being made
         self.order: list[str] = []
 
     def visit(self, node: Node) -> None:
@@ -58,6 +59,8 @@ class _Stream:
             self.reduction(node)
         elif self.axis in node.indices:
             assert isinstance(node, Map | Domain | Reduce)
+            if isinstance(node, Domain):
+                self.decided(node)
             self.tile[node.name] = node
             self.order.append(node.name)
         elif isinstance(node, Map):
@@ -98,25 +101,53 @@ class _Stream:
         """A value for every element of the axis that an expression wants when the pass has ended."""
         chain = [f"`{self.reader}` needs `{name}` for every `{self.axis}` when the pass has ended"]
         first = [x.tensor for x in loads(final) if x.tensor in self.states]
-        found = [name]
-        for n in found:
-            node = self.tile[n] if n in self.tile else self.states[n].node
-            for x in (x for e in node.exprs() for x in loads(e)):
-                if x.tensor in found or (x.tensor not in self.tile and x.tensor not in self.states):
-                    continue
-                found.append(x.tensor)
-                along = f", along `{self.axis}`" if x.tensor in self.states else ""
-                chain.append(f"`{n}` needs `{x.tensor}`{along}")
-                first += [x.tensor] if x.tensor in self.states else []
-        summed = dict.fromkeys(a for n in found if isinstance(r := self.tile.get(n), Reduce) for a in r.axes)
+        needed, more = self.needed(name)
+        chain += more
+        summed = dict.fromkeys(a for n in needed if isinstance(r := self.tile.get(n), Reduce) for a in r.axes)
         return NotStreamable(
             span=self.tile[name].span,
             name=name,
             why="an output reads it whole",
             chain=tuple(chain),
-            first=tuple(s for s in self.states if s in first),
+            earlier=self.statements(needed, self.tile[name].span),
+            first=tuple(s for s in self.states if s in first or s in needed),
             along=tuple(summed),
         )
+
+    def needed(self, name: str) -> tuple[list[str], list[str]]:
+        """What a value is made of, itself first, and who needs whom, in words. Inputs left out."""
+        found, chain = [name], []
+        for n in found:
+            for x in (x for e in self.graph.by_name[n].exprs() for x in loads(e)):
+                if x.tensor in found or isinstance(self.graph.by_name[x.tensor], Input):
+                    continue
+                found.append(x.tensor)
+                along = f", along `{self.axis}`" if x.tensor in self.states else ""
+                chain.append(f"`{n}` needs `{x.tensor}`{along}")
+        return found, chain
+
+    def statements(self, names: Iterable[str], here: Span | None) -> tuple[tuple[Span, str], ...]:
+        """The statements of those that are results along the axis, other than the one where the problem is."""
+        out: dict[Span, list[str]] = {}
+        for n in names:
+            span = self.graph.by_name[n].span
+            if span is not None and span != here and (n in self.states or n in self.after):
+                out.setdefault(span, []).append(f"`{n}`")
+        return tuple((span, f"{', '.join(found)}: known when the pass has ended") for span, found in out.items())
+
+    def decided(self, node: Domain) -> None:
+        """Which elements exist is known when they come: no result along the axis decides on it."""
+        read = dict.fromkeys(x.tensor for x in loads(node.predicate))
+        late = [n for r in read for n in self.needed(r)[0] if n in self.states or n in self.after]
+        if late:
+            why = f"its `where` needs `{late[0]}`, which is known when the pass has ended"
+            raise WgError(self.late(node, why, late))
+
+    def late(self, node: Map | Domain, why: str, first: Iterable[str]) -> NotStreamable:
+        """A statement along the axis that needs a result of it."""
+        needed, chain = self.needed(self.reader)
+        at = self.statements(needed, node.span)
+        return NotStreamable(span=node.span, name=node.name, why=why, chain=tuple(chain), earlier=at, first=tuple(first))
 
     def reduction(self, node: Reduce) -> None:
         """A reduction along the axis: one state, or several whose sum it is once the stream has ended."""
@@ -193,8 +224,13 @@ class _Stream:
             return State(node=node, correction=factor, kept=kept, references=used, is_contract=contract)
         f = self.state_factor(body, frozenset(used))
         if f is None or node.op != "sum":
-            raise WgError(NotSeparable(span=node.span, name=node.name, chain=used, summand=str(body)))
+            raise WgError(self.inseparable(node, used, body))
         return State(node=node, correction=self.quotient(f, frozenset(used)), references=used, is_contract=contract)
+
+    def inseparable(self, node: Reduce, used: tuple[str, ...], body: Expr) -> NotSeparable:
+        needed, chain = self.needed(node.name)
+        at = self.statements(needed, node.span)
+        return NotSeparable(span=node.span, name=node.name, first=used, summand=str(body), chain=tuple(chain), earlier=at)
 
     def kept(self, node: Reduce, body: Expr, used: tuple[str, ...]) -> Expr | None:
         """Under which condition old elements still count where only those do that equal the extreme of all: while it stays.
@@ -228,7 +264,7 @@ class _Stream:
         def one(x: Expr) -> Expr | None:
             if isinstance(x, Load) and x.tensor in self.after:
                 why = "it is made of reductions along the axis, and read again along it"
-                raise WgError(NotStreamable(span=self.after[x.tensor].span, name=x.tensor, why=why))
+                raise WgError(self.late(self.after[x.tensor], why, (x.tensor,)))
             node = self.tile.get(x.tensor) if isinstance(x, Load) else None
             if node is None or isinstance(node, Reduce):
                 return None
