@@ -29,8 +29,8 @@ def made(base: str, lines: str = "approximate tanh", program: str = CAPPED):
 @pytest.mark.parametrize("base", ["three", "fa2"])
 def test_a_soft_cap_is_right_and_says_what_it_is(base):
     kernel, exact = made(base), made(base, "")
-    assert "tanh.approx.f32" in kernel.cuda and "tanhf(" not in kernel.cuda
-    assert "tanh.approx" not in exact.cuda and "tanhf(" in exact.cuda
+    assert "tanh.approx.f32" in kernel.cuda and "ptx::tanh(" not in kernel.cuda
+    assert "tanh.approx" not in exact.cuda and "ptx::tanh(" in exact.cuda
     assert NOTE in kernel.roles.roundings and NOTE not in exact.roles.roundings
     assert (kernel.approximated, exact.approximated) == ({"tanh"}, frozenset())
     assert run(kernel, SIZES, device="sim", check=True).right
