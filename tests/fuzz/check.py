@@ -1,0 +1,137 @@
+"""Is a case right? Compiled, run on outputs full of NaN, held against float64, and again in another order of events."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.fuzz.case import Case
+from tests.fuzz.inputs import arrays
+from wgdsl.diagnostics.model import WgError
+from wgdsl.driver import compile
+from wgdsl.runtime.bind import shape_of
+from wgdsl.runtime.kernel import Kernel
+from wgdsl.runtime.launch import refusals
+from wgdsl.tools.judge import judge
+from wgdsl.tools.running import unwritten
+
+# What a well-typed program with a sensible schedule may be refused for: it takes too much of the machine, or isn't built.
+ALLOWED = {
+    "WG0405": "not yet supported",
+    "WG0706": "more registers than the pool has",
+    "WG0707": "more registers than a thread has",
+    "WG0708": "more shared memory than there is",
+}
+LIMIT = 240  # seconds for a case
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """refused: codes, with the message. wrong: what failed, in words."""
+
+    refused: tuple[str, ...] = ()
+    message: str = ""
+    wrong: list[str] = field(default_factory=list)
+    runs: int = 0
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.wrong)
+
+
+def compiled(case: Case, build: bool = False) -> Kernel:
+    return compile(
+        case.text,
+        schedule="fuzzed",
+        target=case.target,
+        dims=case.dims,
+        types={"T": case.dtype},
+        options=case.options,
+        build=build,
+    )
+
+
+def check(case: Case, device: str = "sim", seed: int = 0, build: bool = False) -> Outcome:
+    """seed: of the inputs and the order of events. build: compile the CUDA text too, where nothing runs it."""
+    out = Outcome()
+    try:
+        with limited(LIMIT), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kernel = compiled(case, build or device == "gpu")
+            for k, dims in enumerate(case.sizes):
+                out.wrong += [f"{given(dims)}: {w}" for w in run(case, kernel, dims, device, seed + k)]
+                out.runs += 1
+    except WgError as e:
+        codes = tuple(dict.fromkeys(p.code for p in e.problems))
+        out.message = str(e)
+        if set(codes) <= set(ALLOWED):
+            out.refused = codes
+        else:
+            out.wrong.append(f"refused: {', '.join(codes)}")
+    except Exception as e:
+        out.wrong.append(f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
+        out.message = traceback.format_exc()
+    return out
+
+
+def given(dims: Mapping[str, int]) -> str:
+    return " ".join(f"{n}={v}" for n, v in dims.items())
+
+
+def run(case: Case, kernel: Kernel, dims: Mapping[str, int], device: str, seed: int) -> list[str]:
+    """What is wrong at a size, in words."""
+    dims = launchable(case, kernel, dims)
+    inputs = arrays(case, kernel.graph, dims, seed)
+    known = {n for n in dims if n in kernel.graph.dims}
+    shaped = {s for i in kernel.graph.inputs for p in i.shape for s in p.symbols()}
+    call = kernel.interface.sort((), {**inputs, **{n: dims[n] for n in known - shaped}}, None)
+    bound = kernel.bound(call)
+    first, second = ({n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs} for _ in range(2))
+    for results, order in ((first, None), (second, seed + 1)):
+        if device == "gpu":
+            kernel(**inputs, **call.dims, out=results, device="gpu")
+        else:
+            kernel.simulate(**inputs, **call.dims, out=results, seed=order)
+    wrong = [str(v) for v in judge(kernel.graph, inputs, bound.scalars, bound.dims, first) if not v.right]
+    if not case.any_order:
+        same = (np.array_equal(first[n].view(np.uint8), second[n].view(np.uint8)) for n in first)
+        wrong += [f"{n}: not the same twice" for n, equal in zip(first, same, strict=True) if not equal]
+    return wrong
+
+
+def launchable(case: Case, kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
+    """The dims, rounded up to multiples of 8 if a GPU couldn't take the arrays otherwise."""
+    for rounded in (dict(dims), {n: v if n in case.dims else -(-v // 8) * 8 for n, v in dims.items()}):
+        shapes = {n: a.shape for n, a in arrays(case, kernel.graph, rounded, 0).items()}
+        values = {**kernel.graph.fixed, **rounded}
+        derived = {n: p.evaluate(values) for n, p in kernel.graph.derived.items()}
+        shapes |= {o.tensor: tuple(p.evaluate({**values, **derived}) for p in o.shape) for o in kernel.graph.outputs}
+        if not any(True for k in kernel.roles.kernels for _ in refusals(k, shapes)):
+            return rounded
+    raise ValueError(f"no GPU takes arrays of {given(dims)}")
+
+
+class TookTooLong(Exception):
+    pass
+
+
+@contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Raise TookTooLong after so long."""
+
+    def over(*_: object) -> None:
+        raise TookTooLong(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
