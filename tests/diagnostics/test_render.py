@@ -82,6 +82,13 @@ def test_another_file_has_its_own_arrow():
     assert "  --> a.wg:1:3\n" in text and "  ::: b.wg:1:3\n" in text and text.endswith("   |   - there\n   |")
 
 
+def test_texts_of_one_name_are_shown_apart():
+    """A program and a schedule that both come from no file."""
+    program, schedule = span("one\ntwo\n", "two", "<text>"), span("a\nb\nlast\n", "last", "<text>")
+    lines = render_plain(Said(span=schedule, more=((program, "of that"),))).splitlines()
+    assert lines[1:4] == ["  --> <text>:3:1", "   |", " 3 | last"] and lines[5:8] == ["  ::: <text>:2:1", "   |", " 2 | two"]
+
+
 def test_no_place_and_no_help():
     assert render_plain(Said()) == "error[WG9999]: something is wrong"
 

@@ -79,9 +79,9 @@ def _lines(problem: Problem) -> Iterator[Line]:
 
 def _snippets(marks: list[_Mark], margin: int) -> Iterator[Line]:
     """One snippet for each source, that of the primary mark first."""
-    sources = list({m.span.source.path: m.span.source for m in marks}.values())
+    sources = list(dict.fromkeys(m.span.source for m in marks))  # two texts without a file are two, of one name
     for source in sources:
-        own = [m for m in marks if m.span.source.path == source.path]
+        own = [m for m in marks if m.span.source == source]
         arrow = "-->" if source is sources[0] else ":::"
         line, column = source.line_column(own[0].span.start)
         yield [(" " * margin + arrow, "bold blue"), (f" {_clean(source.path)}:{line}:{column}", "")]

@@ -93,10 +93,13 @@ def halves_loop(halves: int) -> str:
     return f"for (int half = 0; half < {halves}; ++half)"
 
 
+BEYOND = 2.0**128 - 2.0**103  # from here on a number is rounded to an infinite f32
+
+
 def float_text(value: float) -> str:
     """A number as a C++ float literal."""
     value = float(value)
-    assert math.isfinite(value), "special values have functions of their own"
+    assert abs(value) < BEYOND, "special values have functions of their own"
     text = str(np.float32(value))
     return (text if any(c in text for c in ".e") else text + ".0") + "f"
 
@@ -263,10 +266,10 @@ class Elements:
         return any(isinstance(x, Apply) and x.fn not in plain and self.rank(x) == level for x in walk(e))
 
     def number(self, value: float) -> str:
-        """A constant as C++."""
+        """A constant as C++. Constants are folded in float64: what is too large for f32 is infinite there."""
         if math.isnan(value):
             return "__int_as_float(0x7fffffff)"
-        if math.isinf(value):
+        if abs(value) >= BEYOND:
             return f"{'-' if value < 0 else ''}{self.ctx.ptx('infinity')}()"
         return float_text(value)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, reduce
+from math import copysign
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,7 +116,8 @@ def _as_floats(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 @lru_cache(1024)
-def _constant(value: float, kind: type) -> np.ndarray:
+def _constant(value: float, kind: type, sign: float) -> np.ndarray:
+    """`kind` and `sign` tell apart what is equal: 1 and true, 0.0 and -0.0."""
     return np.full((1, 1), value, dtype=bool if kind is bool else np.float32)
 
 
@@ -168,7 +170,7 @@ class Scope:
         return _VALUE[type(e)](self, e)
 
     def constant(self, e: Const) -> np.ndarray:
-        return _constant(e.value, type(e.value))
+        return _constant(e.value, type(e.value), copysign(1.0, e.value))
 
     def index(self, e: IndexValue) -> np.ndarray:
         return self.two_dimensional(value_of(e.poly, self.env), np.float32)

@@ -9,6 +9,7 @@ one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -40,14 +41,21 @@ def started(graph: ProgramGraph, axis: str, positives: frozenset[str]) -> tuple[
 def _match(graph: ProgramGraph, node: Map, axis: str, positives: frozenset[str]) -> _Found | None:
     if not (isinstance(node.body, Apply) and node.body.fn in ("max", "min")):
         return None
-    parts = [(a, _reduction(graph, node, a, axis, positives)) for a in node.body.args]
+    parts = [(a, _reduction(graph, node, a, axis, positives)) for a in _operands(node.body, node.body.fn)]
     of = [r for _, r in parts if r is not None]
     others = [a for a, r in parts if r is None]
     if len(of) != 1 or not others or not all(_given(graph, a, axis) for a in others):
         return None
     reduce, factor = of[0]
-    least = others[0] if len(others) == 1 else replace(node.body, args=tuple(others))
+    least = functools.reduce(functools.partial(apply, node.body.fn), others)
     return _Found(reduce, factor, simplify(product([least, apply("rcp", factor)])))
+
+
+def _operands(e: Expr, fn: str) -> list[Expr]:
+    """Those of a function of two, however deep the text nests it: `max(a, b, c)` is `max(max(a, b), c)`."""
+    if isinstance(e, Apply) and e.fn == fn:
+        return [o for a in e.args for o in _operands(a, fn)]
+    return [e]
 
 
 def _reduction(graph: ProgramGraph, node: Map, e: Expr, axis: str, positives: frozenset[str]) -> tuple[Reduce, Expr] | None:
