@@ -26,6 +26,7 @@ from ..foundation.dtypes import DTYPES, F32, I32, DType
 from ..foundation.source import Span
 from ..program.expr import FALSE, TRUE, Cmp, Const, Expr, Load, Scalar, Select, apply, conjunction, disjunction, indices_of
 from ..program.poly import Poly
+from ..program.predicates import negation
 from ..syntax import ast
 from . import logic, values
 from .context import Context, Tensor
@@ -193,7 +194,7 @@ class Expressions:
     def _unary(self, e: ast.Unary, env: Env) -> Value:
         if e.op == "-":
             return values.negative(self.value(e.operand, env), e.span)
-        return truth(logic.negation(self.condition(e.operand, env, "the operand of `not`")))
+        return truth(negation(self.condition(e.operand, env, "the operand of `not`")))
 
     def _binary(self, e: ast.Binary, env: Env) -> Value:
         if e.op not in ("and", "or"):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ..diagnostics.model import InternalError
 from ..foundation.names import identifier
 from ..program.expr import Affine, Const, Expr, Logic, Scalar
-from ..program.poly import Poly
+from ..program.poly import Poly, element, elements
 from ..roles.model import (
     Advance,
     Elect,
@@ -21,14 +21,15 @@ from ..roles.model import (
     Let,
     Loop,
     PutItem,
+    Read,
     Registers,
     Ring,
     Step,
     TakeItem,
 )
 from ..targets.sm_90a import HOPPER
-from .context import RoleContext, grid_symbol
-from .integers import PRIMARY, SUM, Integers
+from .context import RoleContext, grid_symbol, stride_key
+from .integers import PRIMARY, PRODUCT, SUM, Integers
 from .lowering import lowers
 from .writer import bare
 
@@ -259,6 +260,32 @@ def _split(
 def let(ctx: RoleContext, step: Let) -> None:
     text, natural = ctx.text(step.value), ctx.ints.is_natural(step.value)
     ctx.out.define("const int", ctx.bind(step.name, natural), text)
+
+
+@lowers(Read)
+def read(ctx: RoleContext, step: Read) -> None:
+    """One load for each element. A sum of them may leave 32 bits before it is bounded."""
+    natural = ctx.ints.is_natural(step.low)
+    low, high = ctx.text(step.low), ctx.text(step.high)
+    alone = not any(elements(step.value)) or any(step.value == element(a.tensor, a.args) for a in elements(step.value))
+    said = _with_elements(ctx, step.value, "" if alone else "(long long)").text(step.value)
+    if not alone:
+        wide = ctx.names().fresh(identifier(f"{step.name}.said"))
+        ctx.out.define("const long long", wide, said)
+        low, high, said = f"(long long){low}", f"(long long){high}", wide
+    bounded = f"min(max({said}, {low}), {high})"
+    ctx.out.define("const int", ctx.bind(step.name, natural), bounded if alone else f"(int){bounded}")
+
+
+def _with_elements(ctx: RoleContext, value: Poly, cast: str) -> Integers:
+    """The integers with those that stand in global memory: those at whose indices others stand come last."""
+    ints = ctx.ints
+    for a in elements(value):
+        offsets = [Poly.of(p) for p in a.args]
+        strides = [ctx.scope.get("stride", stride_key(a.tensor, k)) for k in range(len(offsets))]
+        place = " + ".join(f"{ints.text(p, PRODUCT)} * {s}" for p, s in zip(offsets, strides, strict=True))
+        ints = ints.with_element(a, f"{cast}{ctx.scope.get('pointer', a.tensor)}[{place}]")
+    return ints
 
 
 @lowers(Loop)

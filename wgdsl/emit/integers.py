@@ -19,11 +19,16 @@ class Integers:
     symbols: Mapping[str, str]
     natural: frozenset[str]
     helper: Callable[[str], str] = field(compare=False)
+    elements: Mapping[Atom, str] = field(default_factory=dict)
 
     def binding(self, symbol: str, text: str, natural: bool) -> Integers:
         """The same with one more symbol, or one that hides an outer one."""
         marked = self.natural | {symbol} if natural else self.natural - {symbol}
         return replace(self, symbols={**self.symbols, symbol: text}, natural=marked)
+
+    def with_element(self, a: Atom, text: str) -> Integers:
+        """The same with an element of a tensor."""
+        return replace(self, elements={**self.elements, a: text})
 
     def text(self, p: Poly, tight: int = SHIFT) -> str:
         """C++ text, in brackets if it binds less tightly than asked."""
@@ -37,6 +42,8 @@ class Integers:
     def _natural_factor(self, f: Factor) -> bool:
         if isinstance(f, Symbol):
             return f.name in self.natural
+        if f.op == "element":
+            return False
         if f.op == "max":
             return any(self.is_natural(a) for a in f.args)
         if f.op == "mod":
@@ -74,6 +81,8 @@ class Integers:
             if f.name not in self.symbols:
                 raise InternalError(f"nothing binds the integer {f.name!r} where the role program uses it")
             return self.symbols[f.name], PRIMARY
+        if f.op == "element":
+            return self.elements[f], PRIMARY
         if f.op in ("min", "max"):
             out = self.text(f.args[0])
             for a in f.args[1:]:

@@ -2,12 +2,13 @@
 
 Exact and hashable. Equal whatever the order of terms, but terms stay in the order in which they were first written: texts read
 as the user wrote them, and no name decides an order. `floordiv`, `min` and `max` are opaque atoms, so that a trip count such as
-`min(N, i0 + 128 + N - M) // 80` is one value that can be printed, evaluated and emitted.
+`min(N, i0 + 128 + N - M) // 80` is one value that can be printed, evaluated and emitted. So is `len[b]`, an element of a tensor
+of integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -24,12 +25,15 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Atom:
-    """An opaque integer operation. op: floordiv, mod, min, max."""
+    """An opaque integer operation. op: floordiv, mod, min, max, element: that of `tensor` at the arguments."""
 
     op: str
     args: tuple[Poly, ...]
+    tensor: str = ""
 
     def __str__(self) -> str:
+        if self.op == "element":
+            return f"{self.tensor}[{', '.join(map(str, self.args))}]"
         if self.op in ("floordiv", "mod"):
             return f"({self.args[0]}) {'/' if self.op == 'floordiv' else '%'} ({self.args[1]})"
         return f"{self.op}({', '.join(map(str, self.args))})"
@@ -151,7 +155,7 @@ class Poly:
             if isinstance(f, Symbol):
                 return Poly.of(values[f.name]) if f.name in values else Poly.of(f.name)
             args = [a.substitute(values) for a in f.args]
-            return _ATOMS[f.op](*args)
+            return element(f.tensor, args) if f.op == "element" else _ATOMS[f.op](*args)
 
         total = Poly()
         for m, c in self.terms:
@@ -159,13 +163,14 @@ class Poly:
         return total
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """The integer at given symbols. Raises KeyError for a missing one."""
+        """The integer at given symbols. Raises KeyError for a missing one. `len[]` is a function that gives the elements of a
+        tensor `len` at indices."""
 
         def factor(f: Factor) -> int:
             if isinstance(f, Symbol):
                 return int(values[f.name])
             args = [a.evaluate(values) for a in f.args]
-            return _INTS[f.op](args)
+            return values[elements_name(f.tensor)](*args) if f.op == "element" else _INTS[f.op](args)  # type: ignore[operator]
 
         return sum(c * reduce(lambda a, f: a * factor(f), m, 1) for m, c in self.terms)
 
@@ -181,7 +186,7 @@ class Poly:
         out = ""
         for m, c in ordered:
             whole = len(m) == 1 and (c == 1 or (c == -1 and bool(out)))  # else a quotient would take what stands before it
-            body = " * ".join(str(f) if whole or isinstance(f, Symbol) or f.op in ("min", "max") else f"({f})" for f in m)
+            body = " * ".join(str(f) if whole or isinstance(f, Symbol) or f.op in CALLS else f"({f})" for f in m)
             text = body if m and abs(c) == 1 else f"{abs(c)} * {body}" if m else str(abs(c))
             out += (f" - {text}" if c < 0 else f" + {text}") if out else (f"-{text}" if c < 0 else text)
         return out
@@ -201,12 +206,15 @@ def python(p: Poly) -> str:
         if isinstance(f, Symbol):
             return f"at[{f.name!r}]"
         args = [python(a) for a in f.args]
+        if f.op == "element":
+            return f"at[{elements_name(f.tensor)!r}]({', '.join(args)})"
         return f"{f.op}({', '.join(args)})" if f.op in ("min", "max") else f" {_OPERATORS[f.op]} ".join(args).join("()")
 
     terms = [" * ".join([*([] if c == 1 and m else [str(c)]), *map(factor, m)]) for m, c in p.terms]
     return f"({' + '.join(terms) or 0})"
 
 
+CALLS = ("min", "max", "element")  # operations whose text needs no brackets
 _OPERATORS = {"floordiv": "//", "mod": "%"}
 _INTS: dict[str, Callable[[list[int]], int]] = {
     "floordiv": lambda a: a[0] // a[1],
@@ -263,6 +271,36 @@ def minimum(*args: int | Poly) -> Poly:
 def maximum(*args: int | Poly) -> Poly:
     """The largest of the arguments; numbers among them are folded."""
     return _extreme("max", args)
+
+
+def element(tensor: str, indices: Iterable[int | Poly]) -> Poly:
+    """An element of a tensor of integers."""
+    return Poly((((Atom("element", tuple(map(Poly.of, indices)), tensor),), 1),))
+
+
+def elements_name(tensor: str) -> str:
+    """Among the values of symbols, what gives the elements of a tensor."""
+    return f"{tensor}[]"
+
+
+def elements(p: Poly) -> Iterator[Atom]:
+    """The elements of tensors that a polynomial reads, those at whose indices others stand first."""
+    for f in (f for m, _ in p.terms for f in m if isinstance(f, Atom)):
+        for a in f.args:
+            yield from elements(a)
+        if f.op == "element":
+            yield f
+
+
+def without_elements(p: Poly) -> Poly:
+    """The same with a symbol for each element."""
+
+    def factor(f: Factor) -> Poly:
+        if isinstance(f, Symbol):
+            return Poly.of(f.name)
+        return Poly.of(str(f)) if f.op == "element" else _ATOMS[f.op](*map(without_elements, f.args))
+
+    return sum((reduce(lambda a, f: a * factor(f), m, Poly.of(c)) for m, c in p.terms), Poly())
 
 
 _ATOMS: dict[str, Callable[..., Poly]] = {"floordiv": floordiv, "mod": mod, "min": minimum, "max": maximum}

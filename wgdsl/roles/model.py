@@ -1,8 +1,9 @@
 """The role program: what the simulator runs and the emitter prints. Nothing in it is left to be derived.
 
 Symbols in its `Poly`s: the program's free dims (`M`); the item's grid indices (`b`, `g`, `r`: their value; `i.lo`: first
-element of a tiled one); `wg`, the warpgroup's ordinal within its role; names bound by `Let`; loop variables. In the
+element of a tiled one); `wg`, the warpgroup's ordinal within its role; names bound by `Let` and `Read`; loop variables. In the
 expressions of a `MapOp`, an axis index (`i`, `j`) is the element's own index: the axis origin plus its place in the tile.
+Elements of tensors stand in the value of a `Read` only.
 
 A ring is one or more buffers that are filled together, `stages` deep, with one full barrier per (part, stage) and, if it
 is ever refilled, one empty barrier. Every role that touches a ring has its own position (stage, phase) in it, which starts
@@ -327,6 +328,18 @@ class Let(Step):
 
     name: str
     value: Poly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Step):
+    """Bind an integer that elements of input tensors say, for the rest of the item: the largest of `low` and the lesser of
+    `high` and `value`, the sum that holds them. It is the same for all roles, whatever it is: nothing else is known of it. What
+    is read in a loop steers nothing."""
+
+    name: str
+    value: Poly
+    low: Poly
+    high: Poly
 
 
 @dataclass(frozen=True, kw_only=True)

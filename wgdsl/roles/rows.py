@@ -253,6 +253,7 @@ STEPS = (
     Row(m.NextItem, "next item", after="next"),
     Row(m.Begun, "begun {value:poly}"),
     Row(m.Let, "let {name:new} = {value:poly}", after="name"),
+    Row(m.Read, "read {name:new} = {value:poly} from {low:poly} to {high:poly}", after="name"),
     Row(
         m.Loop,
         "loop {var:new} {start:poly} .. {stop:stop}(? by {step:int})(? mask {mask:mask}) {body:steps}",

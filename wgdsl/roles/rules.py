@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from math import gcd, prod
 
-from ..foundation.dtypes import F32
-from ..program.expr import indices_of, loads, regs
-from ..program.poly import Poly, Symbol
+from ..foundation.dtypes import F32, I32
+from ..program.expr import Expr, indices_of, loads, polys_of, regs
+from ..program.expr import walk as parts_of
+from ..program.poly import Poly, Symbol, elements
 from . import model as m
 from .model import Kernel, Role, Step, walk
 
@@ -120,6 +121,7 @@ def _needed(k: Kernel, s: Step) -> Iterator[tuple[str, str]]:
     if isinstance(s, m.Tma | m.TmaStore):
         yield "map", s.map
     direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal | m.CopyAsync) else []
+    direct += [a.tensor for a in elements(s.value)] if isinstance(s, m.Read) else []
     ops = s.ops if isinstance(s, m.Compute) else ()
     every = [e for o in ops for e in o.exprs] + ([s.value] if isinstance(s, m.StoreGlobal) else [])
     for name in (*direct, *(x.tensor for e in every for x in loads(e))):
@@ -366,6 +368,39 @@ def _items(k: Kernel) -> Iterator[Found]:
                     yield s, "it asks for the item's number, and the items aren't counted"
 
 
+def _reads(k: Kernel) -> Iterator[Found]:
+    """What elements say is the same for all roles, and one name is bound to one such integer."""
+    found: dict[str, m.Read] = {}
+    every = [s for role in k.roles for s in walk(role.steps)]
+    for s in (s for s in every if isinstance(s, m.Read)):
+        if found.setdefault(s.name, s) != s:
+            yield s, f"`{s.name}` is another integer elsewhere"
+        if s.name.startswith(m.NEXT):
+            yield s, "nothing is read for the item that follows"
+        for t in (k.tensor(a.tensor) for a in elements(s.value)):
+            if t.written or t.dtype != I32:
+                what = "written here" if t.written else f"of {t.dtype}"
+                yield s, f"`{t.name}` is {what}, and integers are read from inputs of i32"
+    for s in every:
+        if isinstance(s, m.Let | m.Loop) and (s.name if isinstance(s, m.Let) else s.var) in found:
+            yield s, "it binds a name that is read elsewhere"
+        if any(True for p in _integers(s) for _ in elements(p)):
+            yield s, "elements of tensors stand in `read` only"
+
+
+def _integers(s: object) -> Iterator[Poly]:
+    """The integers of a step, but for what a `read` is made for."""
+    for f in fields(s):  # type: ignore[arg-type]
+        v = getattr(s, f.name)
+        for x in v if isinstance(v, tuple) else (v,):
+            if isinstance(x, Poly) and not (isinstance(s, m.Read) and f.name == "value"):
+                yield x
+            elif isinstance(x, Expr):
+                yield from (p for e in parts_of(x) for p in polys_of(e))
+            elif isinstance(x, m.Axis | m.Op | m.SmemOperand):
+                yield from _integers(x)
+
+
 def _once(k: Kernel) -> Iterator[Found]:
     """Items are gone through once."""
     for role in k.roles:
@@ -416,6 +451,7 @@ RULES = (
     Rule("a product's operands and accumulator have its shape and type, a tile that is written its buffer's shape", _products),
     Rule("a copy of threads moves a whole tile, in pieces of 16 bytes", _chunks),
     Rule("what several CTAs add to holds f32", _adds),
+    Rule("integers are read from inputs, the same for all roles, and bound by `read` under a name of their own", _reads),
     Rule("a role goes through its items once, outside of branches and loops", _once),
     Rule("items come from one place: the grid, the counter by one fetch each, or what another role has put", _given),
     Rule("an item's number is asked for only where items are counted", _items),

@@ -28,7 +28,7 @@ from ..program.expr import (
     conjunction,
     disjunction,
 )
-from ..program.poly import Poly, floordiv, maximum, minimum, mod
+from ..program.poly import Poly, element, floordiv, maximum, minimum, mod
 from ..syntax import ast
 from .limits import fitting
 from .scope import Scope, refuse
@@ -40,7 +40,7 @@ _TWO = frozenset(("pow", "min", "max", *INFIX))  # functions of two arguments
 
 
 def integer(scope: Scope, e: ast.Node) -> Poly:
-    """An integer: of numbers, of names that stand for integers, and of `+ - * / % min max`."""
+    """An integer: of numbers, of names that stand for integers, of elements, and of `+ - * / % min max`."""
     return fitting(e, _integer(scope, e))
 
 
@@ -54,6 +54,8 @@ def _integer(scope: Scope, e: ast.Node) -> Poly:
     if isinstance(e, ast.Binary) and e.op in ("+", "-", "*", "/", "%"):
         a, b = integer(scope, e.left), integer(scope, e.right)
         return _not(e, "integer", _BY_ZERO) if e.op in "/%" and b == Poly() else _binary(e.op, a, b)
+    if isinstance(e, ast.Index):
+        return element(e.base.id, access(scope, e, e.base, e.indices))
     if isinstance(e, ast.Call) and e.function in ("min", "max"):
         return (minimum if e.function == "min" else maximum)(*(integer(scope, a) for a in e.arguments))
     _not(e, "integer")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from ..foundation.dtypes import F32, I32
 from ..program.expr import Scalar, loads, walk
 from ..program.graph import Input, Output, ProgramGraph
+from ..program.poly import elements
 from ..roles import model as roles
 from ..roles.model import Param, Step, TensorArg, TensorMap, exprs
 
@@ -20,6 +21,8 @@ def direct(every: Iterable[Step]) -> dict[str, None]:
     for s in every:
         if isinstance(s, roles.StoreGlobal | roles.CopyOut | roles.CopyAsync):
             out[s.tensor] = None
+        if isinstance(s, roles.Read):
+            out |= dict.fromkeys(a.tensor for a in elements(s.value))
         for e in exprs(s):
             for x in loads(e):
                 out[x.tensor] = None

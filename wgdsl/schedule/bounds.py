@@ -82,13 +82,14 @@ def tiles(elements: Poly, size: int) -> Poly:
     return whole + floordiv(x + c * past, c * (size // block))
 
 
-def find_bounds(plan: Plan, domain: Expr) -> tuple[list[Bound], list[tuple[str, Expr]]]:
-    """The end of the axis and what the domain's predicates say; and, by name, the predicates that are no such bound alone."""
+def find_bounds(plan: Plan, domain: Expr, ended: bool = False) -> tuple[list[Bound], list[tuple[str, Expr]]]:
+    """The end of the axis and what the domain's predicates say; and, by name, the predicates that are no such bound alone.
+    ended: the predicates end the axis, where the extent does or before."""
     extent = Affine(poly=plan.graph.extents[plan.axis] - 1 - Poly.of(plan.axis))
     bounds: list[Bound] = []
     free: list[tuple[str, Expr]] = []
     named = ((f"where{k or ''}", p) for k, p in enumerate(conjuncts(domain)))
-    for name, p in (("end", extent), *named):
+    for name, p in (*(() if ended else (("end", extent),)), *named):
         p = _unfloored(p, plan.axis)
         found = _limits(plan, p)
         exact = found.exact and len(found.sides) == 1
@@ -190,11 +191,13 @@ def _extremes(plan: Plan, rest: Poly, whole: bool) -> tuple[Poly | None, Poly | 
     """(largest, smallest) of a polynomial over the rows of the CTA's tile (`whole`) or of the warpgroup's share."""
     high: dict[str, Poly] = {}
     low: dict[str, Poly] = {}
+    # What is read stands beside places within the tile: with the end of the rows there too, each of both would be a size more.
+    read = rest.symbols() - plan.graph.extents.keys() - set(plan.graph.dims)
     for s in rest.symbols() & set(plan.graph.extents):
         rises = _rises(rest, s)
         if rises is None:
             return None, None
-        first, last = _range(plan, s, whole)
+        first, last = _range(plan, s, whole, clipped=not read)
         high[s], low[s] = (last, first) if rises else (first, last)
     return rest.substitute(high), rest.substitute(low)
 
@@ -223,12 +226,13 @@ def _atom_rises(a: Atom, index: str) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _range(plan: Plan, index: str, whole: bool) -> tuple[Poly, Poly]:
-    """First and last element that exists of the item's tile along an index."""
+def _range(plan: Plan, index: str, whole: bool, clipped: bool) -> tuple[Poly, Poly]:
+    """First and last element of the item's tile along an index; clipped: that exists."""
     origin, size = plan.origin(index), plan.size(index)
     if size == 1:
         return origin, origin
     if not whole and plan.is_split(index):
         share = plan.axis_of(index)
         origin, size = share.origin, share.count
-    return origin, minimum(origin + size, plan.graph.extents[index]) - 1
+    end = origin + size
+    return origin, (minimum(end, plan.graph.extents[index]) if clipped else end) - 1

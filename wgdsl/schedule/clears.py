@@ -79,7 +79,8 @@ class Clears:
         t, size = self.trip, self.plan.tiles[self.plan.axis]
         out = []
         if t.seen_stop is not None:
-            out.append((True, t.seen_stop, minimum(t.hi * size, self.plan.graph.extents[self.plan.axis])))
+            behind = t.hi * size  # all of it, where what is behind the extent needs no test of its own
+            out.append((True, t.seen_stop, behind if t.ended else minimum(behind, self.plan.graph.extents[self.plan.axis])))
         if t.seen_start is not None:
             out.append((False, t.lo * size, t.seen_start))
         return out

@@ -43,6 +43,7 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     placement = place(plan)
     domain = _domain(streamed)
     trip = make_trip(plan, domain)
+    _not_ahead(plan, trip)
     own = live_trip(plan, trip, domain) if plan.skips else trip
     ids = deal_ids(plan)
     synced = [_sync(plan, placement, own if r.split else trip, r, ids) for r in plan.roles]
@@ -58,6 +59,17 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
         kernels=(*resetting(plan, results), kernel, *finishing(plan, results)),
         roundings=tuple(dict.fromkeys(r for s in synced for r in s.roundings)),
     )
+
+
+def _not_ahead(plan: Plan, trip: Trip) -> None:
+    """What tensors say of the item that follows isn't known yet while an item runs."""
+    if plan.joined and trip.reads:
+        grid = next(i for i in plan.schedule.items if isinstance(i, ast.GridDecl))
+        said = " and ".join(f"`{r.value}`" for r in trip.reads)
+        cure = "drop `joined`"
+        raise WgError(
+            NotYetSupported(span=grid.span, what=f"`joined` items whose tiles end or begin where {said} says", cure=cure)
+        )
 
 
 def _all_done(streamed: Streamed, synced: list[RoleSync], products: bool) -> None:

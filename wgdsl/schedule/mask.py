@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from ..program.expr import Expr
 from ..program.poly import Poly, ceildiv, maximum, minimum
+from ..roles.model import Read
 from .bounds import Bound, find_bounds, tiles
 from .plan import Plan
+from .reads import read_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,8 @@ class Trip:
 
     seen_stop, seen_start: elements of the axis from this one on (before this one) lie outside for every row of the CTA,
     though their tile is visited; None if there are none inside the extent.
+    reads: integers that tensors say, to bind before the lets. ended: the predicates end the axis, where the extent does or
+    before.
     first, last: the positions [first, last) at which a role works on tiles; it passes over the others, which are empty for the
     rows of its warpgroup (`skips`).
     """
@@ -56,6 +60,8 @@ class Trip:
     first: Poly
     last: Poly
     skips: bool = False
+    reads: tuple[Read, ...] = ()
+    ended: bool = False
 
     def tile(self, position: Poly) -> Poly:
         return self.hi - 1 - position if self.descending else self.lo + position
@@ -64,7 +70,8 @@ class Trip:
 def make_trip(plan: Plan, domain: Expr) -> Trip:
     """The trip along the streamed axis for elements inside `domain` and the axis' extent."""
     axis, size = plan.axis, plan.tiles[plan.axis]
-    bounds, free = find_bounds(plan, domain)
+    reading = read_out(plan, domain)
+    bounds, free = find_bounds(plan, reading.domain, reading.ended)
     rest = [Partial(name=name, predicate=p, start=Poly.of(0), stop=None) for name, p in free]
     hi = minimum(*(tiles(b.loosest + size, size) for b in bounds if b.upper))
     lows = [tiles(b.loosest, size) for b in bounds if not b.upper]
@@ -103,6 +110,8 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
         seen_stop=seen_stop,
         first=Poly.of(0),
         last=n,
+        reads=reading.reads,
+        ended=reading.ended,
     )
 
 
@@ -118,12 +127,13 @@ def _share(plan: Plan, lo: Poly, hi: Poly, lets: list[tuple[str, Poly]]) -> tupl
 def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:
     """The trip of a split role that passes over tiles which are empty for the rows of a warpgroup."""
     axis, size = plan.axis, plan.tiles[plan.axis]
-    bounds, _ = find_bounds(plan, domain)
+    reading = read_out(plan, domain)
+    bounds, _ = find_bounds(plan, reading.domain, reading.ended)
     hi = minimum(*(tiles(b.loosest_own + size, size) for b in bounds if b.upper))
     lo = maximum(0, *(tiles(b.loosest_own, size) for b in bounds if not b.upper))
     head, tail = (trip.hi - hi, trip.hi - lo) if plan.descending else (lo - trip.lo, hi - trip.lo)
     head, tail = maximum(0, head), minimum(trip.n, tail)
-    some = minimum(1, maximum(0, tail - head)) * _rows_left(plan)
+    some = minimum(1, maximum(0, tail - head)) * _rows_left(plan, reading.live)
     names = {k: f"{axis}.{k}" for k in ("some", "first", "last")}
     alive = Poly.of(names["some"])
     lets = (
@@ -135,11 +145,13 @@ def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:
     return replace(trip, mask_lets=(*trip.mask_lets, *lets), skips=True, **ends)
 
 
-def _rows_left(plan: Plan) -> Poly:
-    """1 if the warpgroup has a row inside the extent, else 0."""
+def _rows_left(plan: Plan, live: Poly | None) -> Poly:
+    """1 if the warpgroup has a row inside the extent, else 0. live: how many have one, if that is read."""
     role = plan.split_role
     if role is None or role.split is None:
         return Poly.of(1)
+    if live is not None:
+        return minimum(1, maximum(0, live - Poly.of("wg")))
     first = plan.axis_of(role.split).origin
     return minimum(1, maximum(0, plan.graph.extents[role.split] - first))
 

@@ -11,12 +11,13 @@ from math import prod
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import CantOrder, UnknownName
-from ..program.poly import Atom, Factor, Poly, Symbol, floordiv, maximum
+from ..program.poly import Atom, Factor, Poly, Symbol, floordiv, maximum, without_elements
 from ..roles.model import Order
 from ..syntax import ast
 from .mask import Trip
 from .place import Placement
 from .plan import Plan
+from .reads import unread
 
 
 def make_order(plan: Plan, grid: ast.GridDecl, trip: Trip, placement: Placement) -> Order | None:
@@ -43,7 +44,7 @@ def _longest(plan: Plan, grid: ast.GridDecl, trip: Trip) -> tuple[str | None, bo
     values: dict[str, Poly] = {}
     for name, value in trip.lets:
         values[name] = value.substitute(values)
-    n = values[trip.n.bare or ""]
+    n = without_elements(unread(values[trip.n.bare or ""], trip.reads))
     symbols = {s: a for a in plan.grid for s in (plan.origin(a).symbols() & n.symbols())}
     cure = "drop `longest_first`"
     if not symbols:

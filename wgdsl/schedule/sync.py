@@ -251,6 +251,7 @@ class RoleSync(RegisterWriter):
             self.hand_over(block)
 
     def bind(self) -> None:
+        self.emit(*self.trip.reads)
         for name, value in self.trip.lets:
             self.emit(Let(name=name, value=value))
         if self.masked or self.trip.skips:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 
-from ..program.poly import Poly
+from ..program.poly import Poly, elements, elements_name
 from ..roles import model as m
 from .agent import Agent, Blocked, Item, Run
 from .meaning import means
@@ -103,6 +103,14 @@ def begun(a: Agent, s: m.Begun) -> None:
 @means(m.Let)
 def let(a: Agent, s: m.Let) -> None:
     a.env[s.name] = a.integer(s.value, ahead=s.name.startswith(m.NEXT))
+
+
+@means(m.Read)
+def read(a: Agent, s: m.Read) -> None:
+    """An item of a witness says what is read."""
+    if a.item is None or s.name not in a.item.dims:
+        a.env.update({elements_name(x.tensor): a.tensors[x.tensor].element for x in elements(s.value)})
+        a.env[s.name] = max(a.integer(s.low), min(a.integer(s.high), a.integer(s.value)))
 
 
 @means(m.Loop)

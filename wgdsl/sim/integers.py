@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..program.expr import Affine, Const, Expr, Logic, Scalar
-from ..program.poly import Factor, Poly, Symbol
+from ..program.poly import Factor, Poly, Symbol, elements_name
 
 Integer = Any  # int, or an int64 array that broadcasts over rows and columns
 Env = Mapping[str, Integer]
@@ -47,6 +47,8 @@ def _factor(f: Factor) -> str:
     if isinstance(f, Symbol):
         return f"e[{f.name!r}]"
     args = [_text(a) for a in f.args]
+    if f.op == "element":
+        return f"e[{elements_name(f.tensor)!r}]({', '.join(args)})"
     return f"({args[0]} {_INFIX[f.op]} {args[1]})" if f.op in _INFIX else f"{f.op}({', '.join(args)})"
 
 

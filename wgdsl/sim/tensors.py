@@ -56,6 +56,11 @@ class Tensor:
         values = np.where(inside, self.data.reshape(-1)[at], 0) if self.data.size else np.zeros(np.shape(inside))
         return np.asarray(values, dtype=np.float32)
 
+    def element(self, *place: int) -> int:
+        """An integer; 0 outside the shape."""
+        inside, at = self._place(place)
+        return int(self.data.reshape(-1)[at]) if inside else 0
+
     def _place(self, access: Sequence[Integer]) -> tuple[np.ndarray, np.ndarray]:
         """Which of the elements lie inside the shape, and their places in the flat array (of the others: some place)."""
         inside, place = np.ones((), dtype=bool), np.zeros((), dtype=np.int64)

@@ -102,6 +102,12 @@ class Maker:
         return out
 
 
+@makes(m.Read)
+def read(k: Maker, s: m.Read, by_thread: bool, at: At) -> Iterator[Event]:
+    """What is read is bound with the item."""
+    yield from ()
+
+
 # Mbarriers.
 
 

@@ -1,9 +1,10 @@
 """Letters: what one work item can be, as far as the protocol goes.
 
-In: a kernel.  Out: items with concrete dims and indices, one for each way in which the roles can go through an item none of
-whose stretches is longer than `cap` rounds. The integers that steer the roles change where dims cross multiples of the tiles,
-so dims are tried on, before and behind these; what an item does is told by the values of those integers, for all of them at
-once on arrays. Longer stretches repeat what shorter ones do, which the closure makes sure of (`stretches` says what one is).
+In: a kernel.  Out: items with concrete dims, integers that are read, and indices, one for each way in which the roles can go
+through an item none of whose stretches is longer than `cap` rounds. The integers that steer the roles change where dims cross
+multiples of the tiles, so dims, and what is read, are tried on, before and behind these; what an item does is told by the
+values of those integers, for all of them at once on arrays. Longer stretches repeat what shorter ones do, which the closure
+makes sure of (`stretches` says what one is).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FOLLOWS, BEGUN, ORDINAL = "item.follows", "item.begun", "item.ordinal"
 
 @dataclass(frozen=True, eq=False)
 class Letter:
-    """An item: its free dims, and the grid's indices, tiled ones by their first element."""
+    """An item: its free dims with the integers that are read, and the grid's indices, tiled ones by their first element."""
 
     dims: Mapping[str, int]
     indices: Mapping[str, int]
@@ -122,12 +123,14 @@ class _Space:
         steps = [s for _, items in self.items for s in m.walk(items.body)]
         self.polys = [p for s in steps for p in ((*steering(s), s.value) if isinstance(s, m.Let) else steering(s))]
         lets = [(s.name, s.value) for s in steps if isinstance(s, m.Let)]
-        self.sizes = Sizes(self.polys, lets, self.axes, free_dims(kernel))
+        self.reads = {s.name: s for s in steps if isinstance(s, m.Read)}
+        free = free_dims(kernel) | self.reads.keys()
+        self.sizes = Sizes(self.polys, lets, self.axes, free)
         needed = self._needed()
         self.indices = [name for name in self.axes if name in needed]
         blocks = {s for name in self.indices for s in self.axes[name].blocks.symbols()}
-        self.dims = sorted((needed | blocks) & free_dims(kernel))
-        self.others = sorted(free_dims(kernel) - set(self.dims))
+        self.dims = sorted((needed | blocks) & free)
+        self.others = sorted(free - set(self.dims))
         steers = [p for s in steps if not isinstance(s, m.Let) for p in steering(s)]
         named = {name: [v for n, v in lets if n == name] for name, _ in lets if name in needed}
         most = {"wg": max((r.count for r in kernel.roles), default=1) - 1}
@@ -163,7 +166,7 @@ class _Space:
     def _table(self, cap: int) -> np.ndarray:
         """The sizes of the dims, a row each: all combinations, or if these are too many those of one dim's sizes with whole
         tiles of the others, dim by dim."""
-        fine, coarse = ([np.array(self.sizes.of(x, cap, self._splits(), c)) for x in self.dims] for c in (False, True))
+        fine, coarse = ([np.array(self._sizes_of(x, cap, c)) for x in self.dims] for c in (False, True))
         if prod(map(len, fine)) <= ALL:
             return _product(fine)
         mixed = [[*coarse[:k], fine[k], *coarse[k + 1 :]] for k in range(len(fine))]
@@ -171,6 +174,15 @@ class _Space:
             every = ", ".join(f"`{x}`" for x in self.dims)
             raise Found(Rule.STATES, 0, name=f"{TRIES} combinations of dims to be tried", why=f"the sizes of {every}")
         return np.unique(np.concatenate([_product(values) for values in mixed], axis=1), axis=1)
+
+    def _sizes_of(self, x: str, cap: int, coarse: bool) -> list[int]:
+        """Of a dim, or of an integer that is read, which may be negative."""
+        sizes = self.sizes.of(x, cap, self._splits(), coarse)
+        if x not in self.reads:
+            return sizes
+        low, high = self.reads[x].low.constant, self.reads[x].high.constant
+        signed = sizes if low is not None and low >= 0 else [*(-n for n in sizes), *sizes]
+        return sorted({min(max(n, low if low is not None else n), high if high is not None else n) for n in signed})
 
     def _splits(self) -> int:
         """Over how many items of a split stream the tiles are shared out: the blocks of an axis of fixed size that steers."""
@@ -207,7 +219,7 @@ class _Space:
         return columns, branches, rounds
 
     def size(self, bound: Mapping[str, Any]) -> np.ndarray:
-        return reduce(np.add, (bound[name] for name in (*self.dims, *self.indices)), bound[""])
+        return reduce(np.add, (abs(bound[name]) for name in (*self.dims, *self.indices)), bound[""])
 
     def letter(self, bound: Mapping[str, Any], k: int, trips: int, stretches: tuple[Stretch, ...]) -> Letter:
         def at(name: str) -> int:

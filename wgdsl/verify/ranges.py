@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from ..diagnostics.verify import IntegerRange
 from ..program.expr import Expr
 from ..program.expr import walk as parts_of
-from ..program.poly import Atom, Factor, Monomial, Poly, Symbol
+from ..program.poly import Atom, Factor, Monomial, Poly, Symbol, elements
 from ..roles import model as m
 from ..roles.limits import LARGEST
 from ..roles.model import Kernel, Role, Step
@@ -87,6 +87,8 @@ class _Walk:
                 return  # what follows is bounded by it
             if isinstance(s, m.Let):
                 known = known.binding(s.name, _bounds(s.value, known))
+            if isinstance(s, m.Read):
+                known = known.binding(s.name, (_bounds(s.low, known)[0], _bounds(s.high, known)[1]))
             for block in s.blocks():
                 self.block(block, inner, times)
 
@@ -140,7 +142,10 @@ def _plain(p: Poly) -> Iterator[int]:
 
 
 def _polys(s: Step) -> Iterator[Poly]:
-    """The integers that a step computes."""
+    """The integers that a step computes in 32 bits."""
+    if isinstance(s, m.Read):
+        yield from (s.low, s.high, *(p for a in elements(s.value) for p in a.args))
+        return
     for f in fields(s):
         yield from _in(getattr(s, f.name)) if not f.metadata.get("region") else ()
 

@@ -18,6 +18,7 @@ from .bars import bar_problems
 from .bytes import byte_problems
 from .memory import memory_problems
 from .ranges import range_problems
+from .reads import read_problems
 from .registers import register_problems
 from .rhythm import item_problems
 
@@ -39,3 +40,4 @@ def _rules(kernel: Kernel) -> Iterator[Problem]:
         if problem is not None:
             yield IllFormedStep(rule="the copy engine takes the box of every map", why=f"map `{m.name}`: {problem}")
     yield from item_problems(kernel)
+    yield from read_problems(kernel)
