@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from tests.fuzz.case import Case
-from tests.fuzz.choices import Choices, seeded
+from tests.fuzz.choices import Choices
 from tests.fuzz.products import products
 from tests.fuzz.streams import streams
 
 
 def case(c: Choices) -> Case:
     return c.pick(products, streams, streams)(c)
-
-
-def case_of(seed: int) -> Case:
-    return case(seeded(seed))

@@ -1,4 +1,4 @@
-"""Programs around products that are streamed along what they sum over: epilogues, gates, row statistics, parts of the stream."""
+"""Programs around products that are streamed along their sums: epilogues, gates, row statistics, parts of the stream."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.fuzz.case import Case
 from tests.fuzz.check import Outcome, check
-from tests.fuzz.choices import replayed, seeded
+from tests.fuzz.choices import Choices, replayed, seeded
 from tests.fuzz.generate import case
 
 TRIES = 400
@@ -21,10 +21,10 @@ def signature(outcome: Outcome) -> str:
     return re.sub(r"[\"'`].*", "", first)
 
 
-def shrunk(seed: int, device: str = "sim", tell: Callable[[str], None] = print) -> tuple[Case, Outcome]:
+def shrunk(seed: int, device: str = "sim", make: Callable[[Choices], Case] = case) -> tuple[Case, Outcome]:
     """The smallest case found, from that of a seed."""
     choices = seeded(seed)
-    found = case(choices)
+    found = make(choices)
     outcome = check(found, device, seed)
     wanted, numbers, tries = signature(outcome), list(choices.taken), 0
     if not outcome.failed:
@@ -34,14 +34,14 @@ def shrunk(seed: int, device: str = "sim", tell: Callable[[str], None] = print) 
         nonlocal found, outcome, numbers, tries
         tries += 1
         again = replayed(candidate)
-        one = case(again)
+        one = make(again)
         if len(again.taken) > len(numbers) + 4 or (one == found and again.taken == numbers):
             return False
         result = check(one, device, seed)
         if signature(result) != wanted:
             return False
         found, outcome, numbers = one, result, again.taken
-        tell(f"{tries}: {len(one.text)} characters")
+        print(f"{tries}: {len(one.text)} characters")
         return True
 
     progress = True

@@ -55,8 +55,9 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
         if not targets:
             known = tuple(display(streamed, n) for n in streamed.order)
             raise WgError(UnknownName(span=s.span, what="tile value", name=name, known=known))
-        wanted = set().union(*(_closure(streamed, t) for t in targets)) - taken
-        if not wanted:
+        needed = set().union(*(_closure(streamed, t) for t in targets))
+        wanted = needed - taken
+        if needed and not wanted:
             first = next((f.span for f in steps[:k] if f.target == s.target), None)
             raise WgError(DoneTwice(span=s.span, verb="computed", name=name, first=first))
         out[k] = tuple(n for n in streamed.order if n in wanted)
@@ -261,7 +262,8 @@ class _Ops:
         """Registers for a tile node: those of an operand that nothing reads any more, else its own."""
         shown = display(self.streamed, name)
         after = self.names[self.names.index(name) + 1 :] + self.later
-        still = {x.tensor for n in after for e in self.exprs(n) for x in loads(e)} - {name}
+        packed = (s.node.body for s in self.streamed.states if s.is_contract)
+        still = {x.tensor for e in (*packed, *(e for n in after for e in self.exprs(n))) for x in loads(e)} - {name}
         for source in sources:
             value = self.computer.home.get(source)
             if value is None or source in still or any(self.computer.home.get(s) == value for s in still):

@@ -8,6 +8,7 @@ since its last read. So one barrier often serves both: an `await` in front of a 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 from ..diagnostics.model import WgError
@@ -36,7 +37,7 @@ from ..syntax import ast
 from ..targets.registers import WARPGROUP
 from .clears import Clear
 from .finish import MathSync
-from .flight import Group, tile_text
+from .flight import Group, State, tile_text
 from .load import repeated
 from .pipeline import Copy, Expansion, step_offset
 from .place import Placed, name_of
@@ -189,6 +190,15 @@ class CopySync(MathSync):
         arrived, self.state.copies = self.state.copies[: last + 1], self.state.copies[last + 1 :]
         self.meet(", ".join(dict.fromkeys(missing.values())) + " has arrived for all")
         self.state.waited |= set(arrived)
+
+    def settled(self, before: State) -> bool:
+        """A copy that a loop begins with may be waited for early in each iteration, with a younger one: then so in front."""
+        early = [c for c in before.copies if c[1] is not None and c in self.state.waited]
+        if not early:
+            return False
+        self.state = deepcopy(before)
+        self.wait_all({self.placement.rings[ring].buffers[0]: rel for ring, rel in early})
+        return True
 
     def slot(self, ring: str, rel: int | None) -> Slot:
         return Slot(ring=ring) if rel is None else super().slot(ring, rel)

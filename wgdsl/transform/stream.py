@@ -73,9 +73,10 @@ class _Stream:
             raise WgError(NotStreamable(span=node.span, name=node.name, why=f"it doesn't run along `{self.axis}`"))
 
     def folded(self, node: Reduce) -> bool:
-        """Whether a reduction along another axis is one of final values."""
+        """Whether a reduction along another axis is one of final values, or of what needs none, beside such a one."""
         read = {x.tensor for x in loads(self.finish(node.body))}
-        return bool(read & {*self.states, *(f.name for f in self.folds)}) and len(node.axes) == 1
+        beside = any(f.axes == node.axes and f.indices == node.indices for f in self.folds)
+        return (beside or bool(read & {*self.states, *(f.name for f in self.folds)})) and len(node.axes) == 1
 
     def restricted(self, node: Domain) -> Domain:
         """A restriction after the loop. Without `else` nothing is written in: the output stores 0 outside its domain."""
@@ -215,7 +216,7 @@ class _Stream:
     def state(self, node: Reduce) -> State:
         body = self.expand(node.body)
         used = tuple(n for n in self.states if any(x.tensor == n for x in loads(body)))
-        contract = node.is_contract and any(isinstance(self.graph.by_name.get(x.tensor), Input) for x in loads(node.body))
+        contract = self.multiplies(node)
         if not used:
             return State(node=node, start=self.starts.get(node.name), is_contract=contract)
         kept = self.kept(node, body, used)
@@ -226,6 +227,17 @@ class _Stream:
         if f is None or node.op != "sum":
             raise WgError(self.inseparable(node, used, body))
         return State(node=node, correction=self.quotient(f, frozenset(used)), references=used, is_contract=contract)
+
+    def multiplies(self, node: Reduce) -> bool:
+        """Whether a sum is a product of matrices, one of them an input: each operand has an index that the other lacks. A
+        weighted sum of a row is none."""
+        if not node.is_contract:
+            return False
+        first, second = loads(node.body)
+        one, two = (_symbols(x) & frozenset(node.indices) for x in (first, second))
+        return bool(one - two and two - one) and any(
+            isinstance(self.graph.by_name.get(x.tensor), Input) for x in (first, second)
+        )
 
     def inseparable(self, node: Reduce, used: tuple[str, ...], body: Expr) -> NotSeparable:
         needed, chain = self.needed(node.name)
@@ -424,6 +436,10 @@ class _Stream:
             return 0.0 in values or all(inputs)
         value = limit(body, fills, self.positives)
         return value == float(IDENTITY[s.node.op])
+
+
+def _symbols(x: Load) -> frozenset[str]:
+    return frozenset().union(*(p.symbols() for p in x.access))
 
 
 def _mentions(e: Expr, names: frozenset[str]) -> bool:
