@@ -25,6 +25,8 @@ class Shape:
     others: list[str] = field(default_factory=list)  # other results
     combined: dict[str, str] = field(default_factory=dict)  # of them, those that several CTAs make: by what
     whole: int = 0  # columns, if a CTA has all of a row
+    columns: str = "n"
+    along: str = "k"
 
 
 def products(c: Choices) -> Case:
@@ -46,7 +48,7 @@ def products(c: Choices) -> Case:
         _together(program, scope, shape, left, main)
     if statistics == "whole":
         _whole(program, scope, shape, left, main)
-    schedule = (_hopper if target == "sm_90a" else _ampere)(c, shape, split)
+    schedule = f"schedule fuzzed for fuzzed on {target} {{\n" + "\n".join(schedule_lines(c, shape, target, split)) + "\n}\n"
     sizes = _sizes(c, shape, fixed)
     kind = ("gated " if len(shape.products) > 1 else "") + "product"
     kind += f", rows {statistics}" if statistics else ", split" if split else ""
@@ -179,7 +181,7 @@ def _tile(c: Choices, shape: Shape, most: int) -> int:
 
 
 def _grid(c: Choices, shape: Shape, kind: str, part: str) -> str:
-    axes = [*shape.batch, *part, "i", *([] if shape.whole else ["n"])]
+    axes = [*shape.batch, *part, "i", *([] if shape.whole else [shape.columns])]
     return f"grid {kind}over ({', '.join(c.order(axes) if c.chance(50) else axes)})"
 
 
@@ -195,7 +197,13 @@ def _combine(c: Choices, shape: Shape, split: bool) -> list[str]:
     return [f"combine {n} by {how}" for n, how in shape.combined.items()]
 
 
-def _hopper(c: Choices, shape: Shape, split: bool) -> str:
+def schedule_lines(c: Choices, shape: Shape, target: str, split: bool = False) -> list[str]:
+    return (_hopper if target == "sm_90a" else _ampere)(c, shape, split)
+
+
+def _hopper(c: Choices, shape: Shape, split: bool) -> list[str]:
+    columns, along = shape.columns, shape.along
+    _, right = next(iter(shape.products.values()))
     own = c.chance(15) and not split
     groups = 2 if own else c.pick(2, 1, 3)
     n = _tile(c, shape, {1: 192, 2: 192, 3: 128}[groups])
@@ -215,32 +223,34 @@ def _hopper(c: Choices, shape: Shape, split: bool) -> str:
     depths = {t: 1 + c.index(deepest) if separate else depth for t in shape.operands}
     part = ["s"] if split else []
     lines = [
-        f"tile i {rows}, {'' if shape.whole else f'n {n}, '}k {k}",
-        f"stream k{c.pick('', ' descending')}{f' split s in {c.pick(2, 3, 5)}' if split else ''}",
+        f"tile i {rows}, {'' if shape.whole else f'{columns} {n}, '}{along} {k}",
+        f"stream {along}{c.pick('', ' descending')}{f' split s in {c.pick(2, 3, 5)}' if split else ''}",
         _grid(c, shape, kind, "".join(part)),
         *_combine(c, shape, split),
         f"role load : 1 warpgroup, registers {load}",
         f"role math : {groups} warpgroups, registers {math}, split {'tiles' if own else 'i'}",
-        *(f"smem {t}s = {t}[{x}, k] by tma ring {depths[t]}" for t, x in shape.operands.items()),
+        *(f"smem {t}s = {t}[{x}, {along}] by tma ring {depths[t]}" for t, x in shape.operands.items()),
     ]
-    fits = len(staged) == 1 and not own and 64 * shape.bytes[staged[0]] <= 2 * k and depths["B"] >= groups
-    over = c.pick("", "", " over Bs") if fits else ""
-    lines += [f"smem {t}s = {t}[i, n] by tma{over}" for t in staged]
-    fills = [f"fill {t}s[k]" for t in shape.operands]
+    fits = len(staged) == 1 and not own and 64 * shape.bytes[staged[0]] <= 2 * k and depths[right] >= groups
+    over = c.pick("", "", f" over {right}s") if fits else ""
+    lines += [f"smem {t}s = {t}[i, {columns}] by tma{over}" for t in staged]
+    fills = [f"fill {t}s[{along}]" for t in shape.operands]
     if not separate and c.chance(80):
-        fills = ["fill " + ", ".join(f"{t}s[k]" for t in shape.operands)]
-    behind = c.pick("k", "k-1") if min(depths.values()) > 1 else "k"
-    issues = [f"issue {acc} += wgmma({a}s[k], {b}s[k])" for acc, (a, b) in shape.products.items()]
+        fills = ["fill " + ", ".join(f"{t}s[{along}]" for t in shape.operands)]
+    behind = c.pick(along, f"{along}-1") if min(depths.values()) > 1 else along
+    issues = [f"issue {acc} += wgmma({a}s[{along}], {b}s[{along}])" for acc, (a, b) in shape.products.items()]
     awaits = [f"await {acc}[{behind}]" for acc in shape.products]
     if c.chance(40):
         awaits = awaits[-1:] if len(awaits) > 1 else awaits
-    loop = ["for k {", *issues, *awaits, "}"]
+    loop = [f"for {along} {{", *issues, *awaits, "}"]
     body = ["in turn {", *loop, "}"] if own else loop
-    lines += ["load { for k {", *fills, "} }", "math {", *body, *_finish(c, shape, staged), "}"]
-    return _schedule("sm_90a", lines)
+    lines += [f"load {{ for {along} {{", *fills, "} }", "math {", *body, *_finish(c, shape, staged), "}"]
+    return lines
 
 
-def _ampere(c: Choices, shape: Shape, split: bool) -> str:
+def _ampere(c: Choices, shape: Shape, split: bool) -> list[str]:
+    columns, along = shape.columns, shape.along
+    left, _ = next(iter(shape.products.values()))
     warps = c.pick(4, 4, 8)
     rows = c.pick(64, 128) if warps == 4 else 128
     n = _tile(c, shape, 128 if rows == 64 or warps == 8 else 96)
@@ -250,23 +260,19 @@ def _ampere(c: Choices, shape: Shape, split: bool) -> str:
     depth = 2 + c.index(2) if ahead else 1 + c.index(2)
     part = ["s"] if split else []
     lines = [
-        f"tile i {rows}, {'' if shape.whole else f'n {n}, '}k {k}",
-        f"stream k{c.pick('', ' descending')}{f' split s in {c.pick(2, 3, 5)}' if split else ''}",
+        f"tile i {rows}, {'' if shape.whole else f'{columns} {n}, '}{along} {k}",
+        f"stream {along}{c.pick('', ' descending')}{f' split s in {c.pick(2, 3, 5)}' if split else ''}",
         _grid(c, shape, c.pick("", "", "persistent "), "".join(part)),
         *_combine(c, shape, split),
         f"role math : {warps} warps, registers 255, split i",
-        *(f"smem {t}s = {t}[{x}, k] by cp_async ring {depth}" for t, x in shape.operands.items()),
-        *(f"smem {t}s = {t}[i, n] by copy" for t in staged),
+        *(f"smem {t}s = {t}[{x}, {along}] by cp_async ring {depth}" for t, x in shape.operands.items()),
+        *(f"smem {t}s = {t}[i, {columns}] by copy" for t in staged),
     ]
-    fill = "fill " + ", ".join(f"{t}s[{'k+1' if ahead else 'k'}]" for t in shape.operands)
-    issues = [f"issue {acc} += mma({a}s[k], {b}s[k])" for acc, (a, b) in shape.products.items()]
-    first = ["await As[k]", fill] if ahead and c.chance(70) else [fill]
-    lines += ["math {", "for k {", *first, *issues, "}", *_finish(c, shape, staged), "}"]
-    return _schedule("sm_80", lines)
-
-
-def _schedule(target: str, lines: list[str]) -> str:
-    return f"schedule fuzzed for fuzzed on {target} {{\n" + "\n".join(lines) + "\n}\n"
+    fill = "fill " + ", ".join(f"{t}s[{along}{'+1' if ahead else ''}]" for t in shape.operands)
+    issues = [f"issue {acc} += mma({a}s[{along}], {b}s[{along}])" for acc, (a, b) in shape.products.items()]
+    first = [f"await {left}s[{along}]", fill] if ahead and c.chance(70) else [fill]
+    lines += ["math {", f"for {along} {{", *first, *issues, "}", *_finish(c, shape, staged), "}"]
+    return lines
 
 
 def _sizes(c: Choices, shape: Shape, fixed: dict[str, int]) -> tuple[dict[str, int], ...]:

@@ -16,8 +16,11 @@ FIXED = 56  # of them for addresses, positions, row values
 
 
 def schedule(c: Choices, s: Stream, target: str) -> str:
-    lines = (_Hopper if target == "sm_90a" else _Ampere)(c, s).lines()
-    return f"schedule fuzzed for fuzzed on {target} {{\n" + "\n".join(lines) + "\n}\n"
+    return f"schedule fuzzed for fuzzed on {target} {{\n" + "\n".join(schedule_lines(c, s, target)) + "\n}\n"
+
+
+def schedule_lines(c: Choices, s: Stream, target: str) -> list[str]:
+    return (_Hopper if target == "sm_90a" else _Ampere)(c, s).lines()
 
 
 class _Common:

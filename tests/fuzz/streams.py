@@ -40,7 +40,7 @@ def streams(c: Choices) -> Case:
     values = c.pick(1, 0, 1, 0, 2)
     exact = values == 0 and c.chance(25)
     s = Stream(heads=c.pick(*HEADS), scores={}, widths={})
-    w = _Writer(program, s, exact)
+    w = Writer(program, s, exact)
     w.declare(two_scores=c.chance(15), values=values)
     w.score(exact)
     if values:
@@ -65,7 +65,7 @@ def streams(c: Choices) -> Case:
     )
 
 
-class _Writer:
+class Writer:
     """Writes the statements of one program, one group after the other."""
 
     def __init__(self, program: Program, s: Stream, exact: bool):
