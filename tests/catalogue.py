@@ -22,6 +22,7 @@ from wgdsl.schedule import lower, stream_axis
 from wgdsl.syntax.parser import parse
 from wgdsl.transform.canonicalise import canonicalise
 from wgdsl.transform.cut import cut
+from wgdsl.transform.fuse import fuse
 from wgdsl.transform.stream import stream
 from wgdsl.verify import check
 
@@ -86,7 +87,8 @@ def compiled(program: str, schedule: str, last: str, *, options=None, types=None
         return
     s = (found if schedule == program else parse(Source("schedule.wg", schedule))).schedules[0]
     for piece in cut(graph, s):
-        streamed = stream(canonicalise(piece.graph), *stream_axis(piece.schedule))
+        fused = fuse(piece.graph, piece.schedule)
+        streamed = stream(canonicalise(fused), *stream_axis(piece.schedule))
         if last == "stream":
             continue
         roles = lower(streamed, piece.schedule)

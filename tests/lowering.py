@@ -12,6 +12,7 @@ from wgdsl.schedule import lower, stream_axis
 from wgdsl.syntax import ast
 from wgdsl.syntax.parser import parse
 from wgdsl.transform.canonicalise import canonicalise
+from wgdsl.transform.fuse import fuse
 from wgdsl.transform.stream import stream
 
 ROOT = Path(__file__).parent.parent
@@ -48,4 +49,4 @@ def schedule(text: str) -> ast.Schedule:
 
 def lowered(g: ProgramGraph, text: str) -> RoleProgram:
     s = schedule(text)
-    return lower(stream(canonicalise(g), *stream_axis(s)), s)
+    return lower(stream(canonicalise(fuse(g, s)), *stream_axis(s)), s)

@@ -90,6 +90,7 @@ def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, An
     from .transform.approximate import approximate, noted
     from .transform.canonicalise import canonicalise
     from .transform.cut import cut, roundings, whole_schedules
+    from .transform.fuse import fuse
     from .transform.stream import stream
 
     step = journal.step
@@ -101,8 +102,10 @@ def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, An
     schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
     # Each kernel is a program of its own from here on: what one makes another only loads.
     pieces = step("cut", cut, graph, schedule)
+    # The schedule's lines name fused indices: from here on there are no others.
+    fused = step("fuse", each, fuse, [p.graph for p in pieces], [p.schedule for p in pieces])
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.
-    canonical = step("canonicalise", each, canonicalise, [p.graph for p in pieces])
+    canonical = step("canonicalise", each, canonicalise, fused)
     # Behind the normal form, in which numbers are exact.
     near = step("approximate", each, approximate, canonical, [p.schedule for p in pieces])
     axes = [stream_axis(p.schedule) for p in pieces]

@@ -89,6 +89,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "analyse": _graph,
     "resolve": _schedule,
     "cut": _cut,
+    "fuse": _graph,
     "canonicalise": _graph,
     "approximate": _graph,
     "stream": _stream,

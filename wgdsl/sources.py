@@ -66,7 +66,8 @@ def find(given: str | Path, *, program: str | None = None, schedule: str | Path 
     chosen = find_program(unit, program)
     plan = find_schedule(chosen.name, schedule, unit, wanted)
     known = program_words(chosen)
-    unknown = [r for r in plan.renames if r.new not in known]
+    own = {i.name for i in plan.schedule.items if isinstance(i, ast.FuseDecl)}
+    unknown = [r for r in plan.renames if r.new not in {*known, *own}]
     if unknown:
         base = plan.schedule.name
         raise WgError(BadRenaming(span=r.span, name=r.new, base=base, program=chosen.name, known=known) for r in unknown)

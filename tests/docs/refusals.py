@@ -17,6 +17,7 @@ class Case:
     dims: tuple[tuple[str, int], ...] = (("D", 64), ("E", 64), ("K", 64))
 
 
+HEADS = (("D", 64), ("E", 64), ("R", 3))
 WIDE = (("D", 64), ("E", 128))
 MASK = "where not causal or j <= i + N - M"
 LOAD = "role load : 1 warpgroup, registers 24"
@@ -95,7 +96,19 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "an index that the program lacks": (Case("simple", "grid over (b, g, r, i, q)"),),
         "the streamed index": (Case("simple", "grid over (b, g, r, i, j)"),),
         "an axis that a result lacks": (Case("simple", "grid over (b, g, r, i, d)"),),
-        "`fuse m = (r, i)`, which is not yet supported": (Case("simple", "fuse m = (r, i)"),),
+    },
+    "fuse": {
+        "an index that the program lacks": (Case("simple", "fuse m = (i, q)"),),
+        "a name that the program has": (Case("simple", "fuse d = (i, r)", dims=HEADS),),
+        "an index by itself, or one behind the first whose extent only the call gives": (
+            Case("simple", "fuse m = (i)"),
+            Case("simple", "fuse m = (r, i)"),
+        ),
+        "a result that lacks one of them": (Case("simple", "fuse m = (i, e)"),),
+        "a reduction along one of them alone": (Case("simple", "fuse m = (i, d)"),),
+        "rows of a tile that are no box, since the faster extents neither divide them nor are multiples of them": (
+            Case("simple with i = m", "fuse m = (i, r)\n  grid over (b, g, m)", dims=HEADS),
+        ),
     },
     "combine": {
         "results made of anything but plain sums along the stream, such as a maximum, or a sum that is scaled to one": (

@@ -12,6 +12,7 @@ from tests.programs.edits import ATTENTION, plain
 from wgdsl.tools.running import run
 
 RECIPES = [text for kind, text in blocks(ROOT / "docs" / "cookbook.md") if kind == "recipe"]
+EXAMPLES = [(kind, text) for kind, text in blocks(ROOT / "docs" / "cookbook.md") if kind.startswith("example")]
 SCHEDULES = {s: plain(f"schedules/{s}.wg") for s in ("hopper/attention_three", "ampere/attention_fa2")}
 STATEMENT = re.compile(r"(\w+)\[.*?\] +=")
 
@@ -36,6 +37,14 @@ def changed(recipe: str) -> str:
             out.append(line)
     assert not new
     return "\n".join(out) + "\n"
+
+
+@pytest.mark.parametrize("settings, schedule", EXAMPLES)
+def test_schedule(settings, schedule):
+    dims = {"D": 64, "E": 64, **{d: int(n) for d, n in re.findall(r"(\w)=(\d+)", settings)}}
+    kernel = wgdsl.compile(ATTENTION, schedule=f"wg 1\n{schedule}", dims=dims, build=False)
+    for m, n in ((1, 200), (70, 130)):
+        assert run(kernel, {"B": 2, "M": m, "N": n, "G": 2}, device="sim", check=True).right, (m, n)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

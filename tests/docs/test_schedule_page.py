@@ -74,9 +74,10 @@ def test_each_example_is_right(settings, text):
     """In the simulator, at awkward sizes; attention with and without a mask."""
     masks = [True] if settings == "causal=true" else [False, True]
     is_attention = program_of(re.findall(r"extends (\w+)", text)[0]) == "attention"
+    fixed = {**FIXED, "K": 64, **{d: int(n) for d, n in re.findall(r"(\w)=(\d+)", settings)}}
     options: list[dict[str, object]] = [{"causal": m} for m in masks] if is_attention else [{}]
     for chosen in options:
-        kernel = compiled(text, dims={**FIXED, "K": 64}, **chosen)
+        kernel = compiled(text, dims=fixed, **chosen)
         for sizes in SIZES:
             dims = {d: ({**OTHERS, **sizes})[d] for d in kernel.graph.dims}
             assert run(kernel, dims, device="sim", check=True).right, (chosen, sizes)

@@ -237,7 +237,7 @@ class BadRenaming(Problem):
 
     code: ClassVar[str] = "WG0908"
     doc: ClassVar[str] = """`with S = T` renames, once, what the lines of the extended schedule call `S`: a tensor, an index or
-a dim of the program that they were written for.
+a dim of the program that they were written for. T is one of the program, or an index that a `fuse` line makes.
 
 fails:
   import "examples/gemm/gemm.wg"

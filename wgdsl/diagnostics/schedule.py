@@ -143,7 +143,7 @@ class NotYetSupported(Problem):
 In schedule `simple` for `attention`:
 
 fails:
-  tile i 128, j 128  fuse m = (r, i)
+  tile i 128, j 128  regs Qr = Q
 works:
   tile i 128, j 128
 """
@@ -1027,3 +1027,100 @@ works:
             whole = "give each CTA the whole axis: fix its dim, and name it in neither `tile` nor `grid`"
             return f"{whole}; or take a kernel of its own"
         return "let one CTA take the whole stream: drop `split` and `combine`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CantFuse(Problem):
+    """`other`: the statement that has them otherwise."""
+
+    code: ClassVar[str] = "WG0447"
+    doc: ClassVar[str] = """`fuse m = (i, r)` makes one index of several, the last named fastest. All but the first have an
+extent that is known at compile time; every output has all of them, and every reduction takes all or none.
+
+In schedule `simple` for `attention`:
+
+fails:
+  tile i 128, j 128  fuse m = (r, i)
+works:
+  tile i 128, j 128
+"""
+    why: str
+    cure: str
+    other: Span | None = None
+
+    def title(self) -> str:
+        return f"these indices can't be fused: {self.why}"
+
+    def others(self):
+        return ((self.other, "here"),) if self.other else ()
+
+    def help(self) -> str:
+        return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoBox(Problem):
+    """`access`: where the index stands. `rows`: of a part of the home."""
+
+    code: ClassVar[str] = "WG0448"
+    doc: ClassVar[str] = """A tensor map moves boxes, which are the same wherever a tile starts. Where a tensor is read by
+quotient and remainder of an index, as under `fuse`, the rows of a tile have to be whole turns of the faster part,
+or part of one: 64 rows of queries of 4 heads are a box of 16 by 4.
+
+fails:
+  program scores {
+    dims M, N, R, D
+    in   Q: bf16[M, R, D]
+    in   K: bf16[N, D]
+    out  L: f32[M, R]
+    S[i,r,j] = sum[d] Q[i,r,d] * K[j,d]
+    L[i,r] = logsumexp[j] S[i,r,j]
+  }
+  schedule one for scores on sm_90a {   # with dims D=64, R=3
+    fuse   m = (i, r)
+    tile   m 64, j 64
+    stream j
+    grid   over (m)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[m] by tma
+    smem Ks = K[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j] } }
+    math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j]  compute L[j] }  finish L }
+  }
+works:
+  program scores {
+    dims M, N, R, D
+    in   Q: bf16[M, R, D]
+    in   K: bf16[N, D]
+    out  L: f32[M, R]
+    S[i,r,j] = sum[d] Q[i,r,d] * K[j,d]
+    L[i,r] = logsumexp[j] S[i,r,j]
+  }
+  schedule one for scores on sm_90a {   # with dims D=64, R=4
+    fuse   m = (i, r)
+    tile   m 64, j 64
+    stream j
+    grid   over (m)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[m] by tma
+    smem Ks = K[j] by tma ring 2
+    load { fill Qs  for j { fill Ks[j] } }
+    math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j]  compute L[j] }  finish L }
+  }
+"""
+    home: str
+    tensor: str
+    index: str
+    access: str
+    rows: int
+
+    def title(self) -> str:
+        return f"{self.rows} rows of `{self.home}` along `{self.index}` are no box of `{self.tensor}`"
+
+    def label(self) -> str:
+        return f"read at {self.access}"
+
+    def help(self) -> str:
+        return "take a tile whose rows the extents of the faster indices divide, or keep the indices as grid axes"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..foundation.names import identifier
-from ..program.poly import Poly
+from ..program.poly import Atom, Poly, Symbol
 from ..roles.model import Axis, Buffer, CommitCopies, CopyAsync, CopyOut, WaitCopies
 from ..targets.registers import WARPGROUP
 from ..targets.swizzle import CHUNK, SWIZZLES
@@ -49,6 +49,28 @@ def copy_wide(ctx: RoleContext, step: CopyOut) -> None:
     ctx.out.comment(f"{step.tensor}[{', '.join(map(str, step.access))}], 16 bytes at once")
     with ctx.block():
         _Copies(ctx, buffer, step.tensor, step.access, step.rows, step.cols, WARPGROUP).store(step)
+
+
+def moved(p: Poly, index: str, by: int) -> int | None:
+    """By how much an integer grows when an index grows by so much; None if that isn't always the same."""
+    total = 0
+    for factors, c in p.terms:
+        if index not in Poly(((factors, c),)).symbols():
+            continue
+        f = factors[0]
+        grown = by if isinstance(f, Symbol) else _moved_part(f, index, by)
+        if len(factors) > 1 or grown is None:
+            return None
+        total += c * grown
+    return total
+
+
+def _moved_part(a: Atom, index: str, by: int) -> int | None:
+    """The same of a quotient or a remainder."""
+    divisor, grown = a.args[-1].constant, moved(a.args[0], index, by)
+    if a.op not in ("floordiv", "mod") or not divisor or grown is None or grown % divisor:
+        return None
+    return grown // divisor if a.op == "floordiv" else 0
 
 
 @dataclass
@@ -100,7 +122,8 @@ class _Copies:
         tile = names.fresh("tile")
         out.line(f"const unsigned {tile} = {ctx.tile_address(self.buffer, step.part, step.slot)};")
         line, chunk = names.fresh("line"), names.fresh("chunk")
-        if self.even:
+        down = self.down()
+        if self.even and down is not None:
             apart = self.threads // self.chunks
             out.line(f"const int {line} = {who} / {self.chunks}, {chunk} = {who} % {self.chunks};")
             at, ints = self.bound(line, chunk)
@@ -108,7 +131,7 @@ class _Copies:
             pointer = self.pointer(ints)
             kind = "const char*" if isinstance(step, CopyAsync) else "char*"
             out.line(f"{kind} from = ({kind})({pointer});")
-            out.line(f"const long long down = {apart}LL * {self.stride()} * {self.buffer.dtype.nbytes};")
+            out.line(f"const long long down = {down} * {self.buffer.dtype.nbytes};")
             inside = self.inside(step, ints, at, f" + {apart} * k")
             body = [one(f"to + k * {apart * SWIZZLES[self.buffer.swizzle].span}", "from + k * down", inside)]
             out.loop(f"for (int k = 0; k < {self.buffer.rows // apart}; ++k)", body)
@@ -141,10 +164,14 @@ class _Copies:
         ]
         return " + ".join([self.ctx.scope.get("pointer", self.tensor), *terms])
 
-    def stride(self) -> str:
-        """Of the tensor along the tile's lines."""
-        axis = next(k for k, p in enumerate(self.access) if p.bare == self.rows.index)
-        return self.ctx.scope.get("stride", stride_key(self.tensor, axis))
+    def down(self) -> str | None:
+        """Elements from a line to a thread's next one; None if that isn't always the same."""
+        steps = [moved(p, self.rows.index, self.threads // self.chunks) for p in self.access]
+        if None in steps:
+            return None
+        strides = (self.ctx.scope.get("stride", stride_key(self.tensor, k)) for k in range(len(steps)))
+        terms = [f"{n}LL * {stride}" for n, stride in zip(steps, strides, strict=True) if n]
+        return terms[0] if len(terms) == 1 else f"({' + '.join(terms) or '0'})"
 
     def offset(self, line: str, chunk: str) -> str:
         s = SWIZZLES[self.buffer.swizzle]
@@ -157,10 +184,8 @@ class _Copies:
     def inside(self, step: CopyAsync | CopyOut, ints: Integers, at: dict[str, str], further: str) -> str:
         """How many bytes of a chunk are there, for a copy in; whether it is there, for one out."""
         shape = self.ctx.kernel.tensor(self.tensor).shape
-        extents = {}
-        for axis in (self.rows, self.cols):
-            k = next(k for k, p in enumerate(self.access) if p.bare == axis.index)
-            extents[axis.index] = shape[k]
+        extents = dict(self.ctx.kernel.index_extents)
+        extents |= {p.bare: n for p, n in zip(self.access, shape, strict=True) if p.bare is not None}
         row = f"{at[self.rows.index]}{further} < {ints.text(extents[self.rows.index], SUM + 1)}"
         last = extents[self.cols.index]
         whole = last.constant is not None and self.cols.origin.constant == 0 and last.constant == self.cols.count

@@ -136,7 +136,8 @@ class ProgramGraph:
     """One program with its options and types chosen.
 
     dims: every free dim in declaration order (H = G * R is not free: `derived` has it).  fixed: dims known at compile time.
-    extents: index -> extent.  requires: boolean expressions of scalars and dims that a call must satisfy.
+    extents: index -> extent.  turns: an index that runs over several -> the slowest of those, and how many steps each of it is.
+    requires: boolean expressions of scalars and dims that a call must satisfy.
     """
 
     name: str
@@ -148,6 +149,7 @@ class ProgramGraph:
     scalars: tuple[ScalarInput, ...] = ()
     requires: tuple[Expr, ...] = ()
     extents: Mapping[str, Poly] = field(default_factory=dict)
+    turns: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
     absent: frozenset[str] = frozenset()  # arguments that a false `when` removed
     aliases: Mapping[str, str] = field(default_factory=dict)  # a statement's name -> the node that now stands for it

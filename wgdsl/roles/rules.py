@@ -303,16 +303,19 @@ def _chunks(k: Kernel) -> Iterator[Found]:
 
 def _chunk(k: Kernel, s: m.CopyAsync | m.CopyOut, units: Mapping[str, int]) -> Iterator[Found]:
     b, t = k.buffer(s.buffer), k.tensor(s.tensor)
-    bare = [p.bare for p in s.access]
+    at = [k for k, p in enumerate(s.access) if s.cols.index in p.symbols()]
+    alone = [k for k in at if s.access[k].bare == s.cols.index]
     if (s.rows.count, s.cols.count) != (b.rows, b.cols):
         yield s, f"it copies {s.rows.count} x {s.cols.count} elements, and a tile of `{b.name}` has {b.rows} x {b.cols}"
     elif b.dtype != t.dtype:
         yield s, f"`{b.name}` holds {b.dtype}, `{t.name}` {t.dtype}"
-    elif len(bare) != len(t.shape) or s.rows.index == s.cols.index or {s.rows.index, s.cols.index} - set(bare):
-        yield s, f"`{s.rows.index}` and `{s.cols.index}` each stand alone in an index of `{t.name}`"
+    elif len(s.access) != len(t.shape) or s.rows.index == s.cols.index or len(at) != 1 or at != alone:
+        yield s, f"`{s.cols.index}` stands alone in one index of `{t.name}`, and in no other"
+    elif not any(s.rows.index in p.symbols() for p in s.access):
+        yield s, f"no index of `{t.name}` holds `{s.rows.index}`"
     elif b.cols * b.dtype.nbytes % CHUNK or _unit(s.cols.origin, units) * b.dtype.nbytes % CHUNK:
         yield s, f"its rows begin and end at multiples of {CHUNK} bytes"
-    elif isinstance(s, m.CopyOut) and not _stored_whole(k, t, bare.index(s.cols.index)):
+    elif isinstance(s, m.CopyOut) and not _stored_whole(k, t, at[0]):
         yield s, f"rows of `{t.name}` may end within {CHUNK} bytes: it has to be copied element by element"
 
 

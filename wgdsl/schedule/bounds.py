@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..program.expr import Affine, Expr, Logic, conjuncts
-from ..program.poly import Atom, Poly, Symbol, ceildiv, floordiv, maximum, minimum
+from ..program.poly import Atom, Factor, Poly, Symbol, ceildiv, floordiv, maximum, minimum
+from ..program.quotients import quotient, settled
 from .plan import Plan
 
 MOST_BLOCK = 1024  # elements: sizes up to several blocks are tried when the protocol is verified
@@ -193,13 +194,43 @@ def _extremes(plan: Plan, rest: Poly, whole: bool) -> tuple[Poly | None, Poly | 
     low: dict[str, Poly] = {}
     # What is read stands beside places within the tile: with the end of the rows there too, each of both would be a size more.
     read = rest.symbols() - plan.graph.extents.keys() - set(plan.graph.dims)
+    fused = rest.symbols() & plan.graph.turns.keys()
     for s in rest.symbols() & set(plan.graph.extents):
-        rises = _rises(rest, s)
+        rises, ends = _rises(rest, s), _range(plan, s, whole, clipped=not read)
+        if rises is None and s in fused and len(rest.symbols() & set(plan.graph.extents)) == 1:
+            return _between(rest, s, ends)
         if rises is None:
             return None, None
-        first, last = _range(plan, s, whole, clipped=not read)
+        first, last = ends
         high[s], low[s] = (last, first) if rises else (first, last)
-    return rest.substitute(high), rest.substitute(low)
+    highest, lowest = rest.substitute(high), rest.substitute(low)
+    return (settled(highest), settled(lowest)) if fused else (highest, lowest)
+
+
+def _between(p: Poly, index: str, ends: tuple[Poly, Poly]) -> tuple[Poly | None, Poly | None]:
+    """(largest, smallest) of a sum where an index lies between two elements, term by term: no less than the largest that it
+    takes, and no more than the smallest."""
+    high = low = p.without([index])
+    for factors, c in (p - high).terms:
+        found = _part_between(factors[0], index, ends) if len(factors) == 1 else None
+        if found is None:
+            return None, None
+        least, most = found
+        high, low = (high + c * most, low + c * least) if c > 0 else (high + c * least, low + c * most)
+    return settled(high), settled(low)
+
+
+def _part_between(f: Factor, index: str, ends: tuple[Poly, Poly]) -> tuple[Poly, Poly] | None:
+    """(smallest, largest) of an index, of its quotient or of its remainder."""
+    if isinstance(f, Symbol):
+        return ends
+    by, (high, low) = f.args[-1].constant, _between(f.args[0], index, ends)
+    if f.op not in ("floordiv", "mod") or by is None or by <= 0 or high is None or low is None:
+        return None
+    first, last = quotient(low, by), quotient(high, by)
+    if f.op == "floordiv":
+        return first, last
+    return maximum(0, low - by * last), minimum(by - 1, high - by * first)  # within one turn what is left, else anything
 
 
 def _rises(p: Poly, index: str) -> bool | None:

@@ -12,7 +12,7 @@ from ..foundation.source import Span
 from ..program.expr import TRUE, Expr
 from ..program.streamed import Streamed
 from ..roles import model as roles
-from ..roles.model import Grid, GridAxis, Kernel, Registers, Role, RoleProgram, Step
+from ..roles.model import Grid, Kernel, Registers, Role, RoleProgram, Step
 from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
 from . import arguments
@@ -154,12 +154,9 @@ def _count(plan: Plan, role: str) -> int:
 
 def _grid(plan: Plan, trip: Trip, placement: Placement) -> Grid:
     line = next(i for i in plan.schedule.items if isinstance(i, ast.GridDecl))
-    axes = []
-    for i in plan.grid:
-        tile = plan.tiles.get(i, 1)
-        axes.append(GridAxis(index=i, tile=tile, blocks=plan.blocks(i)))
     dynamic = plan.work is not None
-    return Grid(axes=tuple(axes), persistent=plan.persistent, dynamic=dynamic, order=make_order(plan, line, trip, placement))
+    axes, order = tuple(map(plan.grid_axis, plan.grid)), make_order(plan, line, trip, placement)
+    return Grid(axes=axes, persistent=plan.persistent, dynamic=dynamic, order=order)
 
 
 def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:

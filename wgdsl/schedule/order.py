@@ -36,7 +36,9 @@ def make_order(plan: Plan, grid: ast.GridDecl, trip: Trip, placement: Placement)
     if not outer:
         return None
     size = _size(plan, grid, placement, inner) if grid.section else None
-    return Order(inner=inner, outer=outer, size=size, reversed=None if falling else slowest)
+    name = {a: plan.grid_axis(a).index for a in plan.grid}
+    back = None if falling or slowest is None else name[slowest]
+    return Order(inner=tuple(name[a] for a in inner), outer=tuple(name[a] for a in outer), size=size, reversed=back)
 
 
 def _longest(plan: Plan, grid: ast.GridDecl, trip: Trip) -> tuple[str | None, bool]:
@@ -103,7 +105,7 @@ def _size(plan: Plan, grid: ast.GridDecl, placement: Placement, inner: tuple[str
     for axis in reversed(inner):
         if axis in used:
             break
-        copies = copies * plan.blocks(axis)
+        copies = copies * plan.grid_axis(axis).blocks
     assert grid.section_bytes is not None
     fit = floordiv(grid.section_bytes // max(row, 1), maximum(1, plan.graph.extents[plan.axis]))
     return maximum(1, fit) * copies

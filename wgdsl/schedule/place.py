@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import CantShare, NoHome, NotFilled, NotYetSupported, TileShape, UnknownName
+from ..diagnostics.schedule import CantShare, NoBox, NoHome, NotFilled, NotYetSupported, TileShape, UnknownName
 from ..foundation.dtypes import I32
 from ..foundation.source import Span
 from ..program.graph import Input, Output
@@ -22,6 +22,7 @@ from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.registers import WARPS
 from ..targets.swizzle import CHUNK, swizzle_for
 from ..targets.tma import TMA
+from .boxes import Side, sides
 from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
@@ -37,8 +38,7 @@ class Placed:
     buffer: Buffer
     map: TensorMap | None
     split_inner: bool  # the innermost axis stands in the map as (panel columns, panel): one copy moves all panels
-    rows_axis: int
-    cols_axis: int
+    sides: tuple[Side, ...]  # of the map's boxes, along the rows
     needs_fallback: bool  # a store whose row pitch may not suit the tensor map
     staged_parts: int = 0  # slots of the streamed ring that it takes behind an item's last fill, one for each part
 
@@ -50,8 +50,10 @@ class Placed:
         return [(p, self._coords(cols + p * width, rows, None)) for p in range(self.buffer.panels)]
 
     def _coords(self, inner: Poly, rows: Poly, panel: Poly | None) -> tuple[Poly, ...]:
-        others = [a for k, a in enumerate(self.home.access) if k not in (self.rows_axis, self.cols_axis)]
-        return (inner, rows, *([panel] if panel is not None else []), *reversed(others))
+        wide = {len(self.home.access) - 1, *(s.digit.axis for s in self.sides)}
+        others = [a for k, a in enumerate(self.home.access) if k not in wide]
+        along = [c for s in self.sides for c in s.coords(rows)]
+        return (inner, *along, *([panel] if panel is not None else []), *reversed(others))
 
     @property
     def box_bytes(self) -> int:
@@ -81,6 +83,12 @@ class Placement:
         """Whether each part of the ring has its own barrier."""
         full = self.rings[ring].full
         return full is not None and self.barriers[full].parts > 1
+
+
+def rank(home: Home, along: tuple[Side, ...]) -> int:
+    """Dimensions of a map whose innermost axis is one of them."""
+    wide = {s.digit.axis for s in along}
+    return sum(len(s.boxes) for s in along) + len(home.access) - len(wide)
 
 
 def name_of(t: ast.Name | ast.Index) -> str:
@@ -197,13 +205,7 @@ class _Placer:
     def placed(self, home: Home) -> Placed:
         plan = self.plan
         tensor = self.tensor(home.tensor)
-        cols_axis = len(home.access) - 1
-        wide = self.wide_axes(home)
-        if len(wide) != 2 or cols_axis not in wide:
-            cure = "a home holds a two-dimensional tile whose columns run along the tensor's last axis"
-            raise WgError(NotYetSupported(span=home.span, what=f"the tile of `{home.name}`", cure=cure))
-        rows_axis = next(a for a in wide if a != cols_axis)
-        ri, ci = wide[rows_axis], wide[cols_axis]
+        ri, ci = self.wide(home)
         parts = 1
         rows, cols = plan.size(ri, home.tensor, home.span), plan.size(ci, home.tensor, home.span)
         for index in (ri, ci):
@@ -231,16 +233,15 @@ class _Placer:
             span=home.span,
         )
         self.shape(home, buffer)
-        inner = tensor.shape[cols_axis]
-        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and len(tensor.shape) < TMA.rank
+        inner, along = tensor.shape[-1], self.sides(home, buffer, tensor.shape) if home.engine == BULK else ()
+        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and rank(home, along) < TMA.rank
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
         return Placed(
             home=home,
             buffer=buffer,
-            map=self.map(home, buffer, tensor.shape, rows_axis, cols_axis, split) if home.engine == BULK else None,
+            map=self.map(home, buffer, tensor.shape, along, split) if home.engine == BULK else None,
             split_inner=split,
-            rows_axis=rows_axis,
-            cols_axis=cols_axis,
+            sides=along,
             needs_fallback=home.output and not aligned,
         )
 
@@ -256,17 +257,29 @@ class _Placer:
             if (isinstance(n, Input) and n.name == name) or (isinstance(n, Output) and n.tensor == name)
         )
 
-    def wide_axes(self, home: Home) -> dict[int, str]:
-        """Axes along which the tile has more than one element, with their index; it must stand there bare."""
-        out: dict[int, str] = {}
+    def wide(self, home: Home) -> tuple[str, str]:
+        """The indices of the rows and the columns of a tile: those along which it has more than one element. That of the
+        columns stands alone at the tensor's last axis, that of the rows where the engine finds it."""
+        found: dict[str, list[int]] = {}
         for k, access in enumerate(home.access):
             for s in sorted(access.symbols() & set(self.plan.graph.extents)):
-                if self.plan.size(s, home.tensor, home.span) == 1 and s in self.plan.grid:
-                    continue
-                if access.bare != s:
-                    raise WgError(NotYetSupported(span=home.span, what=f"a tile along `{access}` of `{home.tensor}`"))
-                out[k] = s
-        return out
+                if self.plan.size(s, home.tensor, home.span) > 1 or s not in self.plan.grid:
+                    found.setdefault(s, []).append(k)
+        cols = home.access[-1].bare
+        rows = [s for s in found if s != cols]
+        if len(rows) != 1 or found.get(cols or "") != [len(home.access) - 1]:
+            cure = "a home holds a two-dimensional tile whose columns run along the tensor's last axis"
+            raise WgError(NotYetSupported(span=home.span, what=f"the tile of `{home.name}`", cure=cure))
+        return rows[0], cols or ""
+
+    def sides(self, home: Home, b: Buffer, shape: tuple[Poly, ...]) -> tuple[Side, ...]:
+        """The sides of the boxes in which a copy engine takes a tile's rows."""
+        rows, extent = b.rows_index, self.plan.graph.extents[b.rows_index]
+        found = sides(home.access, shape, rows, extent, b.rows, self.plan.size(rows))
+        if found is not None:
+            return found
+        access = ", ".join(f"`{p}`" for p in home.access if b.rows_index in p.symbols())
+        raise WgError(NoBox(span=home.span, home=home.name, tensor=home.tensor, index=b.rows_index, access=access, rows=b.rows))
 
     def shape(self, home: Home, b: Buffer) -> None:
         row, count = f"the bytes of a row of `{home.name}`", f"the row count of a part of `{home.name}`"
@@ -282,20 +295,19 @@ class _Placer:
                 problem = TileShape(span=home.span, what=what, value=value, rule=rule, index=index, shares=(share_of(b),))
                 raise WgError(problem)
 
-    def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], rows_axis: int, cols_axis: int, split: bool) -> TensorMap:
-        width = b.panel_cols
-        inner = shape[cols_axis]
+    def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], along: tuple[Side, ...], split: bool) -> TensorMap:
+        width, cols_axis, inner = b.panel_cols, len(shape) - 1, shape[-1]
         dims = [
             MapDim(axis=cols_axis, extent=Poly.of(width) if split else inner),
-            MapDim(axis=rows_axis, extent=shape[rows_axis]),
+            *(d for s in along for d in s.dims(shape)),
         ]
-        box = [width, b.rows]
+        box = [width, *(n for s in along for n in s.boxes)]
         if split:
             assert inner.constant is not None
             dims.append(MapDim(axis=cols_axis, extent=Poly.of(inner.constant // width), factor=width))
             box.append(b.panels)
         for k in reversed(range(len(shape))):
-            if k not in (rows_axis, cols_axis):
+            if k not in {d.axis for d in dims}:
                 dims.append(MapDim(axis=k, extent=shape[k]))
                 box.append(1)
         if len(dims) > TMA.rank:

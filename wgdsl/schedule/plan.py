@@ -31,9 +31,9 @@ from ..diagnostics.schedule import (
 from ..foundation.source import Span
 from ..program.expr import Cast, Load, loads, walk
 from ..program.graph import Output, ProgramGraph, Reduce
-from ..program.poly import Poly, ceildiv
+from ..program.poly import Poly, ceildiv, floordiv
 from ..program.streamed import Streamed
-from ..roles.model import Axis
+from ..roles.model import Axis, GridAxis
 from ..syntax import ast
 from ..targets.choice import TARGETS, unknown_target
 from ..targets.engines import ENGINES, Engine
@@ -107,9 +107,19 @@ class Plan:
     parts: int = 1
     split_span: Span | None = field(default=None, compare=False)
 
-    def blocks(self, axis: str) -> Poly:
-        """Tiles along a grid axis."""
-        return Poly.of(self.parts) if axis == self.part else ceildiv(self.graph.extents[axis], self.tiles.get(axis, 1))
+    def grid_axis(self, axis: str) -> GridAxis:
+        """An axis of the grid. One whose tiles are whole turns of a faster index counts by the slowest of those that it runs
+        over: by queries, if a tile has all heads of each."""
+        if axis == self.part:
+            return GridAxis(index=axis, tile=1, blocks=Poly.of(self.parts))
+        name, turn = self.turn(axis)
+        tile = self.tiles.get(axis, 1) // turn
+        return GridAxis(index=name, tile=tile, blocks=ceildiv(floordiv(self.graph.extents[axis], turn), tile))
+
+    def turn(self, axis: str) -> tuple[str, int]:
+        """What a grid axis counts, and how many elements each is."""
+        name, turn = self.graph.turns.get(axis, (axis, 1))
+        return (axis, 1) if self.tiles.get(axis, 1) % turn else (name, turn)
 
     @property
     def graph(self) -> ProgramGraph:
@@ -150,7 +160,8 @@ class Plan:
     def origin(self, index: str) -> Poly:
         """First element along an index of the item's tile (not for the streamed axis)."""
         if index in self.grid:
-            return Poly.of(f"{index}.lo" if self.tiles.get(index, 1) > 1 else index)
+            name, turn = self.turn(index)
+            return turn * Poly.of(f"{name}.lo" if self.tiles.get(index, 1) > turn else name)
         return Poly.of(0)
 
     def axis_of(self, index: str, tile: Poly | None = None) -> Axis:
@@ -190,8 +201,6 @@ class _Planner:
         self.problems += unsupported_items(self.schedule)
         tiles = self.tiles()
         stream, grid = self.only(ast.StreamDecl, "stream"), self.only(ast.GridDecl, "grid")
-        for fuse in self.of(ast.FuseDecl):
-            self.problems.append(NotYetSupported(span=fuse.span, what="`fuse`", cure="keep the indices as grid axes"))
         self.stop()
         assert stream is not None and grid is not None, "a missing line is a problem"
         self.grid_features(grid, stream)

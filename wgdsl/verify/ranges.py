@@ -51,8 +51,14 @@ class Known:
 
 def range_problems(kernel: Kernel) -> Iterator[IntegerRange]:
     """What is wrong with the integers of a kernel's steps: of each step the first."""
+    try:
+        known = {role.name: _outside(kernel, role) for role in kernel.roles}
+    except _Wrong as e:
+        span = kernel.roles[0].span if kernel.roles else None
+        yield IntegerRange(span=span, step=f"indices of {kernel.name}", part=e.part, why=e.why, cure=e.cure)
+        return
     for role in kernel.roles:
-        yield from _Walk(kernel, role).problems()
+        yield from _Walk(kernel, role).problems(known[role.name])
 
 
 @dataclass(eq=False)
@@ -68,8 +74,8 @@ class _Walk:
     role: Role
     found: dict[int, IntegerRange] = field(default_factory=dict)
 
-    def problems(self) -> Iterator[IntegerRange]:
-        self.block(self.role.steps, _outside(self.kernel, self.role), 1)
+    def problems(self, known: Known) -> Iterator[IntegerRange]:
+        self.block(self.role.steps, known, 1)
         yield from self.found.values()
 
     def block(self, steps: tuple[Step, ...], known: Known, rounds: int) -> None:

@@ -1,0 +1,127 @@
+"""Heads that share a key head in one tile: `fuse`, under schedules of both targets, at awkward sizes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+import wgdsl
+from tests.programs.edits import ATTENTION, edit
+from wgdsl.roles.model import Let, walk
+from wgdsl.runtime.kernel import Kernel
+from wgdsl.tools.running import run
+
+MASK = "where not causal or j <= i + N - M"
+SIZES = ((1, 130), (3, 40), (17, 300), (100, 200))
+
+
+def packed(base: str, *edits: tuple[str, str], order: str = "i, r", lines: str = "", options=None, **dims: int) -> Kernel:
+    """A shipped schedule whose rows are queries of several heads."""
+    text = f"wg 1\nschedule packed extends {base} with i = m {{\nfuse m = ({order})\ngrid over (b, g, m)\n{lines}\n}}\n"
+    fixed = {"D": 64, "E": 64, **dims}
+    return wgdsl.compile(edit(ATTENTION, *edits), schedule=text, dims=fixed, options=options or {}, build=False)
+
+
+def right(kernel: Kernel, *sizes: tuple[int, int], **dims: int) -> list[tuple[int, int]]:
+    """The sizes at which it isn't."""
+    given = {"B": 2, "G": 2, **dims}
+    free = [{**given, "M": m, "N": n} for m, n in sizes]
+    free = [{k: v for k, v in f.items() if k in kernel.graph.dims} for f in free]
+    return [s for s, f in zip(sizes, free, strict=True) if not run(kernel, f, device="sim", check=True).right]
+
+
+@pytest.mark.parametrize("base, heads", [*product(("fa3", "fa2"), (1, 2, 8)), ("fa3_persistent", 4), ("three", 16)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_whole_turns_in_a_tile(base, heads, causal):
+    assert not right(packed(base, options={"causal": causal}, R=heads), *SIZES)
+
+
+MASKS = {
+    "top left": "where j <= i",
+    "a window": "where i + N - M - 50 <= j <= i + N - M + 9",
+    "chunks": "where j / 64 == i / 64",
+    "a prefix": "where j < 30 or j <= i",
+    "documents": "where doc[b,i] == key[b,j]",
+}
+SCORES = {
+    "a slope a head": ("slope: f32[H]", "S[b,g,r,i,j] * scale - slope[h] * abs(j - i)"),
+    "a bias": ("bias: f32[H, M, N]", "S[b,g,r,i,j] * scale + bias[h,i,j]"),
+    "a temperature": ("t: f32[H]", "S[b,g,r,i,j] * t[h]"),
+    "a row's own": ("w: f32[B, M]", "S[b,g,r,i,j] * scale + w[b,i]"),
+}
+
+
+@pytest.mark.parametrize("base", ["fa3", "fa2"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_masks(base, mask):
+    more = [("in scale", "in doc: i32[B, M]\nin key: i32[B, N]\nin scale")] if mask == "documents" else []
+    assert not right(packed(base, (MASK, MASKS[mask]), *more, R=8), *SIZES)
+
+
+@pytest.mark.parametrize("base", ["fa3", "fa2"])
+@pytest.mark.parametrize("score", SCORES)
+def test_scores(base, score):
+    declared, formula = SCORES[score]
+    edits = (("S[b,g,r,i,j] * scale", formula), ("in scale", f"in {declared}\nin scale"))
+    assert not right(packed(base, *edits, R=4, options={"causal": True}), *SIZES)
+
+
+LAYOUTS = {
+    "heads in front": (("Q: T[B, M, H, D]", "Q: T[B, H, M, D]"), ("Q[b,i,h,d]", "Q[b,h,i,d]")),
+    "groups apart": (("Q: T[B, M, H, D]", "Q: T[B, M, G, R, D]"), ("Q[b,i,h,d]", "Q[b,i,g,r,d]")),
+    "groups behind": (("Q: T[B, M, H, D]", "Q: T[B, M, R, G, D]"), ("Q[b,i,h,d]", "Q[b,i,r,g,d]")),
+    "results in front": (("O: T[B, M, H, E]", "O: T[H, B, M, E]"), ("O[b,i,h,e]", "O[h,b,i,e]")),
+}
+
+
+@pytest.mark.parametrize("base", ["fa3", "fa2"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(base, layout):
+    assert not right(packed(base, *LAYOUTS[layout], R=8, options={"causal": True}), *SIZES)
+
+
+ORDERS = {"queries fast": (4, 16), "part of a head": (4, 256), "a tile a head": (3, 128), "one query": (8, 1)}
+
+
+@pytest.mark.parametrize("base", ["fa3", "fa2"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_heads_slow(base, order):
+    """`(r, i)`: the queries are fixed, and a tile may hold several heads whole."""
+    heads, queries = ORDERS[order]
+    kernel = packed(base, order="r, i", R=heads, M=queries, options={"causal": True})
+    assert not right(kernel, (queries, 200), (queries, 40))
+
+
+def test_neighbours_in_one_axis_are_one_index():
+    """Where queries of all heads lie one after the other, a box is rows of the one index, clipped at the group's end."""
+    queries = (("Q: T[B, M, H, D]", "Q: T[B, H * M, D]"), ("Q[b,i,h,d]", "Q[b,h * M + i,d]"))
+    results = (("O: T[B, M, H, E]", "O: T[B, H * M, E]"), ("O[b,i,h,e]", "O[b,h * M + i,e]"))
+    kernel = packed("fa3", *queries, *results, order="r, i", R=4, M=24)
+    (x,) = (x for x in kernel.roles.kernels[0].maps if x.tensor == "Q")
+    assert x.box[1:3] == (64, 1) and str(x.dims[1].extent) == "96"
+    assert not right(kernel, (24, 200))
+
+
+# What becomes of it.
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_a_tile_of_few_queries(heads):
+    """One tile holds 16 queries of 8 heads, in one box of 8 by 8 for each warpgroup."""
+    (k,) = packed("fa3", R=heads).roles.kernels
+    (queries,) = (x for x in k.maps if x.tensor == "Q")
+    assert queries.box[1:3] == ((8, 8) if heads == 8 else (64, 1))
+    (axis,) = (a for a in k.grid.axes if a.index == "i")
+    assert (axis.index, axis.tile) == (("i", 128 // heads))
+
+
+def test_the_loop_ends_with_the_last_query_of_a_tile():
+    (k,) = packed("fa3", R=8, options={"causal": True}).roles.kernels
+    ends = {str(s.value) for r in k.roles for s in walk(r.steps) if isinstance(s, Let) and s.name == "j.hi"}
+    assert ends == {"min((N + 127) / (128), (min(i.lo + 16, M) + N - M + 127) / (128))"}
+
+
+def test_copies_of_threads_go_down_by_whole_turns():
+    (text,) = packed("fa2", R=8).forms.texts.values()
+    assert "down = 2LL * Q_stride1 * 2;" in text

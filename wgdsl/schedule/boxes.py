@@ -1,0 +1,126 @@
+"""boxes: where the rows of a tile lie in a tensor, dimension by dimension of a tensor map.
+
+In: an access map, the index of the rows, and how many rows a box has.  Out: `Side`s, fastest first. An index that stands alone
+at an axis has one. One that stands there as `m % 8`, and as `m / 8` at another axis, has two: 64 rows are a box of 8 by 8. Rows
+are taken in whole turns of the faster part, or lie within one turn of it, so that a box is the same wherever it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..program.poly import Atom, Poly, Symbol, floordiv, mod
+from ..roles.model import MapDim
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digit:
+    """`(index / weight) % extent` at an axis, beside `rest`; the slowest has no extent."""
+
+    axis: int
+    weight: int
+    extent: int | None
+    rest: Poly
+
+    def at(self, origin: Poly) -> Poly:
+        """Its value at a place of the index."""
+        value = floordiv(origin, self.weight)
+        return value if self.extent is None else mod(value, self.extent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A digit's side of a box. whole: a box holds all its values, so that it begins with 0. turn: past how many values it has
+    to be clipped although the axis goes on; a further dimension of the map steps over those."""
+
+    digit: Digit
+    box: int
+    whole: bool = False
+    turn: int | None = None
+
+    def dims(self, shape: Sequence[Poly]) -> tuple[MapDim, ...]:
+        axis = self.digit.axis
+        if self.turn is None:
+            return (MapDim(axis=axis, extent=shape[axis]),)
+        return MapDim(axis=axis, extent=Poly.of(self.turn)), MapDim(
+            axis=axis, extent=floordiv(shape[axis], self.turn), factor=self.turn
+        )
+
+    @property
+    def boxes(self) -> tuple[int, ...]:
+        return (self.box,) if self.turn is None else (self.box, 1)
+
+    def coords(self, origin: Poly) -> tuple[Poly, ...]:
+        """Of the box whose first row is at a place of the index."""
+        start = Poly() if self.whole else self.digit.at(origin)
+        if self.turn is None:
+            return (self.digit.rest + start,)
+        return start, floordiv(self.digit.rest, self.turn)
+
+
+def sides(
+    access: Sequence[Poly], shape: Sequence[Poly], index: str, extent: Poly, rows: int, tile: int
+) -> tuple[Side, ...] | None:
+    """The sides of boxes of so many rows along an index, of which tiles have `tile`; None if they aren't the same wherever a
+    box starts, or if one at the end would reach what isn't the tile's."""
+    out: list[Side] = []
+    left = rows
+    for d in _digits(access, index):
+        if d.extent is None:
+            whole = extent.constant is not None and extent.constant % tile == 0
+            last = _last(d, left, shape[d.axis], floordiv(extent, d.weight), whole)
+            return None if last is None else (*out, last)
+        if left % d.extent and d.extent % left:
+            return None
+        whole = left % d.extent == 0
+        out.append(Side(digit=d, box=d.extent if whole else left, whole=whole))
+        left = left // d.extent if whole else 1
+    return None
+
+
+def _last(d: Digit, box: int, length: Poly, values: Poly, whole: bool) -> Side | None:
+    """The side of the slowest digit: all tiles are whole, or a box is clipped where the digit's values end."""
+    if whole or (d.rest == Poly() and (d.weight == 1 or length == values)):
+        return Side(digit=d, box=box)
+    turn = values.constant
+    if not turn or not d.rest.divisible_by(turn) or not length.divisible_by(turn):
+        return None
+    return Side(digit=d, box=box, turn=turn)
+
+
+def _digits(access: Sequence[Poly], index: str) -> Iterator[Digit]:
+    """The parts of an index, fastest first, as long as each begins where the last one ends."""
+    found = [_digit(k, p, index) for k, p in enumerate(access) if index in p.symbols()]
+    if None in found:
+        return
+    weight: int | None = 1
+    for d in sorted((d for d in found if d is not None), key=lambda d: d.weight):
+        if d.weight != weight:
+            return
+        yield d
+        weight = None if d.extent is None else d.weight * d.extent
+
+
+def _digit(axis: int, p: Poly, index: str) -> Digit | None:
+    rest = p.without([index])
+    part = _part(p - rest)
+    return None if part is None else Digit(axis=axis, weight=part[0], extent=part[1], rest=rest)
+
+
+def _part(p: Poly) -> tuple[int, int | None] | None:
+    """(weight, extent) of an index, or of a quotient or a remainder of it by a plain number."""
+    f = _factor(p)
+    if f is None or isinstance(f, Symbol):
+        return None if f is None else (1, None)
+    by = f.args[-1].constant
+    inner = _part(f.args[0]) if f.op in ("floordiv", "mod") and by is not None and by > 0 else None
+    if inner is None or by is None or (inner[1] is not None and inner[1] % by):
+        return None
+    weight, extent = inner
+    return (weight, by) if f.op == "mod" else (weight * by, None if extent is None else extent // by)
+
+
+def _factor(p: Poly) -> Symbol | Atom | None:
+    """What a sum is, if it is one factor."""
+    return p.terms[0][0][0] if len(p.terms) == 1 and p.terms[0][1] == 1 and len(p.terms[0][0]) == 1 else None
