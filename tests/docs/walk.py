@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,10 +50,8 @@ def _output(command: str, capsys) -> str:
         done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
         return done.stdout + done.stderr
     capsys.readouterr()
-    try:
+    with suppress(SystemExit):
         main(given)
-    except SystemExit:
-        pass
     seen = capsys.readouterr()
     return seen.out + seen.err
 
