@@ -34,6 +34,7 @@ FRAMES = {
     "steps": "wg 1\nschedule s for p on sm_90a {{ math {{\n{}\n}} }}\n",
     "recipe": "wg 1\nprogram p {{\n{}\n}}\n",
     "items": "wg 1\nprogram p {{\n{}\n}}\n",
+    "refused": "wg 1\nprogram p {{\n{}\n}}\n",
 }
 LOADS = {
     "S[j]": "fill Qs  for j { fill Ks[j]  fill Vs[j] }",

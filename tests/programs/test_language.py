@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -87,6 +88,10 @@ CASES = {
     "a mask of truth values": ("in a: bool[M]\nin b: bool[N]\nC[i,n] = Acc[i,n] where a[i] and not b[n] else -1.0", [{}]),
     "a mask of data": ("in a: i32[M]\nin b: i32[N]\nC[i,n] = Acc[i,n] where a[i] == b[n] else -1.0", [{}]),
     "powers": ("C[i,n] = Acc[i,n] * (-f32(i) ** 2) * 0.001 + 2 ** -1 + 2 ** 3 ** 2 + abs(Acc[i,n]) ** 0.5", [{}]),
+    "extremes of several integers": (
+        "C[i,n] = Acc[i,n] + min(i, n, 4) + max(i, n, 4) where n < min(i, N - 2, 60) else 1",
+        [{}],
+    ),
     "floors": ("C[i,n] = Acc[i,n] + (i - n) / 3 + (i - n) % 3 + (-7) / 2 + 7 / 2.0", [{}]),
     "literals": ("C[i,n] = max(Acc[i,n], -inf) + select(i < 0, nan, -0.0) + 1e-45 + 1_000 + .5", [{}]),
     "casts": ("C[i,n] = f32(f16(Acc[i,n])) + bf16(Acc[i,n] * 0.1) + i32(Acc[i,n]) + T(Acc[i,n])", [{}]),
@@ -123,6 +128,25 @@ def test_a_truth_value_is_given_as_one():
         assert [made(A=a, B=a, s=s, device=device)[0, 0] for s in (True, False, np.bool_(True), 1, 0)] == [8, 0, 8, 8, 0]
     with pytest.raises(wgdsl.WgError, match="WG0614"):
         made(A=a, B=a, s=2, device="sim")
+
+
+def test_what_no_index_reaches_stays_as_it_was():
+    text = program("C[i, 2 * n + 1] = Acc[i,n]").replace("out C: f32[M, N]", "out C: f32[M, 2 * N + 1]")
+    made = wgdsl.compile(text, schedule=SCHEDULE, types={"T": "f16"}, build=False)
+    a, c = np.ones((3, 8), np.float16), np.full((3, 9), -1.0, np.float32)
+    made(A=a, B=a[:1].repeat(4, 0), out={"C": c}, device="sim")
+    assert c.tolist() == [[-1, 8, -1, 8, -1, 8, -1, 8, -1]] * 3
+    assert run(made, {"M": 3, "N": 4, "K": 8}, device="sim", check=True).right
+
+
+def test_a_cast_to_an_integer_saturates():
+    made = wgdsl.compile(
+        program("in v: f32[N]\nC[i,n] = i32(v[n]) + i32(0.0 * Acc[i,n])", "i32"), schedule=SCHEDULE, build=False
+    )
+    v = np.array([np.nan, np.inf, -3e9, 2.7, -2.7], np.float32)
+    a, b = np.ones((1, 8), ml_dtypes.bfloat16), np.ones((5, 8), ml_dtypes.bfloat16)
+    for device in ("reference", "sim"):
+        assert made(A=a, B=b, v=v, device=device).tolist() == [[0, 2**31 - 1, -(2**31), 2, -2]]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -107,7 +108,12 @@ class Boxes:
         return Part(source.value[at], source.exists[at] if source.exists is not None else None, astray)
 
 
-_INTEGER = {"floordiv": np.floor_divide, "mod": np.mod, "min": np.minimum, "max": np.maximum}
+_INTEGER = {
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+    "min": lambda *a: reduce(np.minimum, a),
+    "max": lambda *a: reduce(np.maximum, a),
+}
 
 
 def _combined(e: Expr, args: list[np.ndarray]) -> np.ndarray:

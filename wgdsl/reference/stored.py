@@ -10,9 +10,11 @@ _FINITE_ONLY = {"e4m3": 448.0, "e5m2": 57344.0}  # conversions saturate (PTX ISA
 
 
 def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """The nearest values of a stored type, as float64. Integers truncate; 8-bit floats saturate."""
+    """The nearest values of a stored type, as float64. Integers truncate and saturate, NaN becomes 0 (PTX ISA, cvt.rzi); 8-bit
+    floats saturate."""
     if dtype.kind == "int":
-        return np.trunc(x)
+        most = 2.0 ** (dtype.bits - 1)
+        return np.clip(np.where(np.isnan(x), 0.0, np.trunc(x)), -most, most - 1)
     if dtype.name in _FINITE_ONLY:
         x = np.clip(x, -_FINITE_ONLY[dtype.name], _FINITE_ONLY[dtype.name])
     with np.errstate(over="ignore", invalid="ignore"):

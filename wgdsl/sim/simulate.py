@@ -34,10 +34,11 @@ def simulate(
 ) -> dict[str, np.ndarray]:
     """Outputs by name, in their own element types.
 
-    arrays: every input (rounded to its type). scalars: every scalar that the program uses; a flag parameter may stand here
-    too, else it is true where the tensor's rows suit its map. dims: every free dim. sms: CTAs of a persistent grid. seed:
-    of the order of events (`order_of`); None is the canonical one. late: warpgroups of roles that go on only when nothing else
-    can happen. Raises WgError (WG08xx) for a fault, ValueError for bad arguments.
+    arrays: every input (rounded to its type); an output too, if elements that nobody writes should keep what they hold.
+    scalars: every scalar that the program uses; a flag parameter may stand here too, else it is true where the tensor's rows
+    suit its map. dims: every free dim. sms: CTAs of a persistent grid. seed: of the order of events (`order_of`); None is the
+    canonical one. late: warpgroups of roles that go on only when nothing else can happen. Raises WgError
+    (WG08xx) for a fault, ValueError for bad arguments.
     """
     return simulate_unchecked(checked.program, arrays, scalars, dims, sms=sms, seed=seed, late=late)
 
@@ -78,8 +79,8 @@ def _launch(
         if arg.name not in tensors:
             if not arg.written and (arg.temporary or arg.name not in arrays):
                 raise ValueError(f"no array is given for {arg.name}")
-            given = None if arg.written else np.asarray(arrays[arg.name])
-            tensors[arg.name] = make_tensor(arg, shape_of(arg, dims), given)
+            given = arrays.get(arg.name) if not arg.temporary else None
+            tensors[arg.name] = make_tensor(arg, shape_of(arg, dims), given if given is None else np.asarray(given))
         if arg.written:
             tensors[arg.name].forget_writers()
     missing = [p.name for p in kernel.params if p.kind == "scalar" and p.name not in scalars]

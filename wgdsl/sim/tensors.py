@@ -17,10 +17,13 @@ MISSING_INT = np.iinfo(np.int32).min  # what an unwritten integer shows; floats 
 
 
 def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """Values of a type, held as float32 (integers as int64)."""
-    if dtype.kind != "float":
-        return np.asarray(x).astype(np.int64)
+    """Values of a type, held as float32 (integers as int64: a number saturates, and NaN becomes 0)."""
     x = np.asarray(x)
+    if dtype.kind == "int" and x.dtype.kind == "f":
+        most = 2 ** (dtype.bits - 1)
+        x = np.where(np.isnan(x), 0, np.clip(x.astype(np.float64), -most, most - 1))
+    if dtype.kind != "float":
+        return x.astype(np.int64)
     return x.astype(np.float32) if dtype.name == "f32" else x.astype(dtype.numpy()).astype(np.float32)
 
 
@@ -143,7 +146,7 @@ def shape_of(arg: TensorArg, dims: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def make_tensor(arg: TensorArg, shape: tuple[int, ...], given: np.ndarray | None) -> Tensor:
-    """An input from the caller's array, or an output that nothing has been written to. ValueError for a wrong shape."""
+    """A tensor from the caller's array, or an output that nothing has been written to. ValueError for a wrong shape."""
     if given is not None:
         if given.shape != shape:
             raise ValueError(f"{arg.name} has shape {given.shape}, expected {shape}")

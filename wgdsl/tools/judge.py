@@ -47,8 +47,8 @@ def judge(
     results: Mapping[str, Any],
     approximated: Collection[str] = (),
 ) -> list[Verdict]:
-    """A verdict for each output of `results`, NumPy arrays by name. approximated: functions for which the kernel takes what the
-    chip has in their place."""
+    """A verdict for each output of `results`, NumPy arrays by name. inputs: with what the outputs held before, if the program
+    leaves elements of them as they are. approximated: functions for which the kernel takes what the chip has in their place."""
     free = {name: dims[name] for name in graph.dims if name in dims}
     exact = evaluate(graph, inputs, scalars, free)
     rounded = evaluate(graph, inputs, scalars, free, round_operands=True, approximated=approximated)

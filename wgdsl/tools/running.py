@@ -72,13 +72,15 @@ def run(
     inputs = _inputs(kernel, dims, seed)
     given = kernel.interface.sort((), {**inputs, **_parameters(kernel, dims)}, None)
     bound = kernel.bound(given)
-    outputs = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
+    untouched = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
+    outputs = {name: a.copy() for name, a in untouched.items()}
     with busy():
         if device == "sim":
             kernel.simulate(**inputs, **given.dims, out=outputs, seed=order)
         else:
             kernel(**inputs, **given.dims, out=outputs, device=device)
-    verdicts = judge(kernel.graph, inputs, bound.scalars, bound.dims, outputs, kernel.approximated) if check else []
+    found = (inputs | untouched, bound.scalars, bound.dims, outputs, kernel.approximated)
+    verdicts = judge(kernel.graph, *found) if check else []
     with busy():
         seconds = time_kernel(kernel, inputs, given.dims, repeats) if repeats else []
     return Run(
