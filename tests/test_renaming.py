@@ -16,7 +16,7 @@ RESERVED = """
 wg program option dims type in out when require let where else not and or sum max min softmax logsumexp exp log sqrt true
 false schedule for on tile stream descending grid persistent over role warpgroup warpgroups registers split by tma ring
 smem once fill await issue wgmma compute pack rescale finish via turn if rest f16 bf16 f32 sm_90a 1
-index tiles combine atomic_add kernel computes relu gelu gelu_tanh silu
+index tiles fuse combine atomic_add kernel computes relu gelu gelu_tanh silu
 """
 PACKED = re.split(r"^(?=schedule )", shipped("examples/attention_packed/attention_packed.wg"), flags=re.M)
 CASES = {
@@ -27,6 +27,13 @@ CASES = {
     "parts of the stream": (GEMM, shipped("schedules/hopper/gemm_split.wg"), {}, {"bias": True}),
     "dual gemm": (shipped("examples/dual_gemm/dual_gemm.wg"), shipped("schedules/hopper/dual_gemm_three.wg"), {}, {}),
     "several homes of one tensor": (*PACKED[:2], {"D": 64}, {}),
+    "rows of several heads": (
+        ATTENTION,
+        FA3.replace("[i]", "[m]").replace("tile   i", "fuse   m = (i, r)\n  tile   m").replace("g, r, i)", "g, m)")
+        .replace("split i", "split m"),
+        {"D": 64, "E": 64, "R": 8},
+        {},
+    ),
     "two kernels": (
         shipped("examples/row_softmax/row_softmax.wg"),
         shipped("schedules/hopper/row_softmax_two_pass.wg"),

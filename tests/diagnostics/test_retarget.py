@@ -62,7 +62,6 @@ PROVOKED = {
     "WG1021-none": lambda: carried("math { for j { issue S[j] = wgmma(Qs, Ks[j])  await S[j] } }", "math { fill Qs }"),
     "WG1021-loops": lambda: carried("  await S[j] }", " }  for j { await S[j] }"),
     "WG1021-once": lambda: carried("  await S[j] }", "  once { compute P[j] } }"),
-    "WG1021-fuse": lambda: carried("  stream j", "  fuse m = (r, i)\n  stream j"),
     "WG1021-home": lambda: carried("by tma", "by transpose"),
     "WG1021-form": lambda: carried("by tma", "as e4m3 by tma"),
     "WG1021-with": lambda: carried("over (b, g, r, i)", "over (b, g, r, i) with Qs"),

@@ -8,17 +8,21 @@ import pytest
 
 import wgdsl
 from tests.programs.edits import ATTENTION, edit
+from wgdsl.driver import Settings, prepare
+from wgdsl.forms import explained
 from wgdsl.roles.model import Let, walk
 from wgdsl.runtime.kernel import Kernel
+from wgdsl.tools.retargeting import retarget
 from wgdsl.tools.running import run
 
 MASK = "where not causal or j <= i + N - M"
+SCHEDULE = "wg 1\nschedule packed extends fa3 with i = m {\nfuse m = (i, r)\ngrid over (b, g, m)\n}\n"
 SIZES = ((1, 130), (3, 40), (17, 300), (100, 200))
 
 
-def packed(base: str, *edits: tuple[str, str], order: str = "i, r", lines: str = "", options=None, **dims: int) -> Kernel:
+def packed(base: str, *edits: tuple[str, str], order: str = "i, r", options=None, **dims: int) -> Kernel:
     """A shipped schedule whose rows are queries of several heads."""
-    text = f"wg 1\nschedule packed extends {base} with i = m {{\nfuse m = ({order})\ngrid over (b, g, m)\n{lines}\n}}\n"
+    text = SCHEDULE.replace("fa3", base).replace("i, r", order)
     fixed = {"D": 64, "E": 64, **dims}
     return wgdsl.compile(edit(ATTENTION, *edits), schedule=text, dims=fixed, options=options or {}, build=False)
 
@@ -101,6 +105,20 @@ def test_neighbours_in_one_axis_are_one_index():
     (x,) = (x for x in kernel.roles.kernels[0].maps if x.tensor == "Q")
     assert x.box[1:3] == (64, 1) and str(x.dims[1].extent) == "96"
     assert not right(kernel, (24, 200))
+
+
+def test_a_retargeted_schedule_keeps_the_line(tmp_path):
+    file = tmp_path / "packed.wg"
+    file.write_text(f"{ATTENTION}{SCHEDULE.partition('wg 1')[2]}")
+    made = retarget([str(file), "packed"], "sm_80", ["D=64", "E=64", "R=8", "causal=true"])
+    assert "fuse   m = (i, r)" in made.text
+    assert not right(Kernel(made.prepared().forms), *SIZES)
+
+
+def test_what_explain_prints_gives_the_same_numbers():
+    _, journal = prepare(ATTENTION, schedule=SCHEDULE, settings=Settings(dims={"D": 64, "E": 64, "R": 8}))
+    kernel, _ = prepare(explained(journal.forms))
+    assert not right(kernel, *SIZES)
 
 
 # What becomes of it.

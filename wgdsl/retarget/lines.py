@@ -124,7 +124,7 @@ class _Lines:
 
     def line(self, item: ast.ScheduleItem) -> Carried:
         match item:
-            case ast.StreamDecl() | ast.CombineDecl() | ast.ApproximateDecl():
+            case ast.StreamDecl() | ast.FuseDecl() | ast.CombineDecl() | ast.ApproximateDecl():
                 return Carried(node=item, was=(item,))
             case ast.GridDecl():
                 return self.grid(item)
@@ -141,7 +141,7 @@ class _Lines:
         raise self.refused(item, "there is no rule for it")
 
     def refused(self, item: ast.Node, why: str) -> WgError:
-        name = item.name if isinstance(item, ast.HomeDecl | ast.FuseDecl) else ""
+        name = item.name if isinstance(item, ast.HomeDecl) else ""
         what = f"`{item.span.text.split()[0]} {name}".rstrip() + "`" if item.span else "this line"
         return WgError(NotCarried(span=item.span, directive=what, target=self.written.target.name, why=why))
 

@@ -32,7 +32,7 @@ def text(head: str, about: str, kernels: Sequence[tuple[ast.KernelDecl | None, C
 
 def _kernel(carried: Carry) -> Iterator[str]:
     """Its lines, in paragraphs: placement, roles, homes, steps."""
-    whole = (ast.TileDecl, ast.StreamDecl, ast.GridDecl, ast.CombineDecl, ast.ApproximateDecl)
+    whole = (ast.TileDecl, ast.FuseDecl, ast.StreamDecl, ast.GridDecl, ast.CombineDecl, ast.ApproximateDecl)
     for kind in (whole, (ast.RoleDecl,), (ast.HomeDecl,)):
         found = [c for c in carried.lines if isinstance(c.node, kind)]
         yield from _lines(found)
