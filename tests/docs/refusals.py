@@ -26,6 +26,10 @@ TANH = (
     ("softmax[j] X[b,g,r,i,j]", "tanh(X[b,g,r,i,j] - Top[b,g,r,i])"),
     ("  P[b,g", "  Top[b,g,r,i] = max[j] X[b,g,r,i,j]\n  P[b,g"),
 )
+WEIGHTS = (
+    ("out    L:", "out    W: f32[B, H, M, N]\n  out    L:"),
+    ("  L[b,h,i]", "  W[b,h,i,j] = P[b,g,r,i,j]\n  L[b,h,i]"),
+)
 OTHER_MASK = (
     (MASK, ""),
     ("logsumexp[j] X[b,g,r,i,j]", "logsumexp[j] Y[b,g,r,i,j]"),
@@ -89,6 +93,7 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "an index over which nothing is reduced": (Case("simple", "stream e"),),
         "reductions that can't be combined from tile to tile: the error shows the chain of statements and what would make it "
         "possible": (Case("simple", "stream j", TANH),),
+        "a value for each element that is wanted when the pass has ended": (Case("simple", "stream j", WEIGHTS),),
         "reductions along it that see different elements": (Case("simple", "stream j", OTHER_MASK),),
     },
     "grid": {

@@ -31,6 +31,7 @@ FRAMES = {
     "explicit ops": "wg 1\nroles s for p on sm_90a {{ kernel k {{ role r : warpgroups 0 +: 1 {{ compute {{\n{}\n}} }} }} }}\n",
     "example": "wg 1\n{}",
     "added": "wg 1\n{}",
+    "unbuilt": "wg 1\n{}",
     "steps": "wg 1\nschedule s for p on sm_90a {{ math {{\n{}\n}} }}\n",
     "recipe": "wg 1\nprogram p {{\n{}\n}}\n",
     "items": "wg 1\nprogram p {{\n{}\n}}\n",

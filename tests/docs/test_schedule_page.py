@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
+from typing import get_args
 
 import pytest
 
 import wgdsl
-from tests.docs.pages import FORM, ROOT, sections
+from tests.docs.pages import FORM, ROOT, blocks, sections
 from tests.docs.refusals import REFUSALS, Case
 from tests.programs.edits import edit
+from wgdsl.diagnostics import schedule as schedule_problems
+from wgdsl.diagnostics import transform as transform_problems
+from wgdsl.diagnostics.catalogue import problems_of
 from wgdsl.diagnostics.emit import CompilerWarning
 from wgdsl.foundation.source import Source
 from wgdsl.roles.model import Loop, Wgmma, walk
 from wgdsl.runtime.kernel import Kernel
+from wgdsl.syntax import ast
 from wgdsl.syntax.parser import parse
 from wgdsl.tools.running import run
 
@@ -96,6 +103,62 @@ def test_each_refusal_has_its_code(case: Case, code: str):
     with pytest.raises(wgdsl.WgError) as refused:
         compiled(f"schedule wrong extends {case.base} {{\n  {case.lines}\n}}\n", *case.edits, dims=dict(case.dims))
     assert code in [p.code for p in refused.value.problems], str(refused.value)
+
+
+# Nothing is left out.
+
+PAGE = ROOT / "docs" / "schedule.md"
+UNBUILT = [(kind.removeprefix("unbuilt "), text) for kind, text in blocks(PAGE) if kind.startswith("unbuilt ")]
+
+
+@pytest.mark.parametrize("code, text", UNBUILT)
+def test_what_is_read_and_not_built(code, text):
+    with pytest.raises(wgdsl.WgError) as refused:
+        compiled(text, dims=FIXED)
+    assert refused.value.problems[0].code == code and "not yet supported" in str(refused.value)
+
+
+def shown() -> str:
+    """All code of the page."""
+    page = PAGE.read_text("utf-8")
+    return " ".join([*re.findall(r"`([^`\n]+)`", page), *(text for kind, text in blocks(PAGE) if "explicit" not in kind)])
+
+
+def test_every_keyword_of_schedules_stands_on_the_page():
+    grammar = (ROOT / "grammar" / "wg.lark").read_text("utf-8")
+    part = grammar[grammar.index("// Schedules.") : grammar.index("// Explicit form")]
+    wanted = set(re.findall(r'"([A-Za-z_]+)"', part))
+    assert len(wanted) > 50 and wanted <= set(re.findall(r"[A-Za-z_]+", shown()))
+
+
+def test_every_line_and_step_has_an_example():
+    """In the blocks of this page and of the files of the language page."""
+    page = {kind: text for kind, text in blocks(PAGE) if kind == "steps"}
+    texts = [f"wg 1\n{t}" for kind, t in blocks(PAGE) if kind.partition(" ")[0] in ("example", "unbuilt")]
+    texts += [f"wg 1\nschedule s for p on sm_90a {{ math {{\n{t}\n}} }}" for t in page.values()]
+    texts += [t for kind, t in blocks(ROOT / "docs" / "language.md") if kind.startswith("file ")]
+    nodes = {type(n) for t in texts for s in parse(Source("page.wg", t)).schedules for n in tree(s)}
+    lines = {get_args(x) or (x,) for x in get_args(ast.ScheduleItem)}
+    steps = {x for name, x in vars(ast).items() if name.endswith("Step") and isinstance(x, type)}
+    assert {x for group in lines for x in group} | steps - {ast.ProbeStep} <= nodes
+    assert "probe P[j]" in shown()
+
+
+def tree(node: object) -> Iterator[object]:
+    """Every node of a schedule."""
+    if isinstance(node, tuple):
+        for x in node:
+            yield from tree(x)
+    elif isinstance(node, ast.Node):
+        yield node
+        for f in fields(node):
+            yield from tree(getattr(node, f.name))
+
+
+def test_every_mistake_of_a_schedule_stands_on_the_page():
+    page = PAGE.read_text("utf-8")
+    codes = {p.code for p in (*problems_of(schedule_problems), *problems_of(transform_problems))}
+    assert {code for code in codes if code not in page} == set()
 
 
 # What the page says becomes of a line.
