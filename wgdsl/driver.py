@@ -176,10 +176,15 @@ def wanted(target: str | None) -> Wanted:
 
 
 def _backends(graph: Any, checked: Any) -> dict[str, Any]:
-    def simulated(arrays: Any, scalars: Any, dims: Mapping[str, int], seed: int | None = None) -> Mapping[str, Any]:
+    def simulated(
+        arrays: Any, scalars: Any, dims: Mapping[str, int], seed: int | None = None, roles: Any = None
+    ) -> Mapping[str, Any]:
+        """roles: some of the kernels alone, if not all."""
         from .sim import simulate
 
-        return simulate(checked, arrays, scalars, _free(graph, dims), seed=seed)
+        return simulate(
+            checked if roles is None else replace(checked, program=roles), arrays, scalars, _free(graph, dims), seed=seed
+        )
 
     def evaluated(arrays: Any, scalars: Any, dims: Mapping[str, int]) -> Mapping[str, Any]:
         from .reference.evaluate import evaluate
@@ -197,7 +202,7 @@ def orders_of(kernel: Kernel, seed: int) -> dict[str, str]:
 
 
 def _free(graph: Any, dims: Mapping[str, int]) -> dict[str, int]:
-    return {name: dims[name] for name in graph.dims}
+    return {name: dims[name] for name in graph.dims if name in dims}
 
 
 def explored(roles: Any) -> tuple[Any, ...]:

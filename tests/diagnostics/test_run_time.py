@@ -66,6 +66,9 @@ PROBLEMS = [
     runtime.DimsDontFit(why="dim `K` of `gemm` does not follow from the shapes: give it", dims=("M", "N", "K")),
     runtime.DimsToFix(schedule="fa3", dims={"D": 128, "E": 128}, span=SPAN),
     runtime.AmbiguousSchedule(name="s", program="p", paths=("a.wg", "b.wg"), first=SPAN, span=SPAN),
+    runtime.TilesDontFit(
+        why="`tiles` are for N = 450, and N is 449 in this call", cure="list the tiles of these arrays: `list_tiles`"
+    ),
     runtime.EditedTextRefused(path="edited.cu", log='edited.cu(1): error: identifier "x" is undefined\n1 error detected'),
 ]
 

@@ -83,6 +83,13 @@ PERSISTENT = "grid persistent over (b, g, r, i)\n  "
 DYNAMIC = "grid persistent dynamic over (b, g, r, i)"
 TWICE = "role more : 2 warpgroups, registers 24, split i\n  more { }"
 
+DOCUMENTS = (
+    ("in     scale", "in     doc: i32[B, M]\n  in     other: i32[B, N]\n  in     scale"),
+    (MASK, "where doc[b,i] == other[b,j]"),
+)
+COMPUTED = ((MASK, "where S[b,g,r,i,j] > 0.0"),)
+LISTED = "stream j descending listed"
+
 REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
     "tile": {
         "an index that the program lacks": (Case("simple", "tile q 64"),),
@@ -252,6 +259,20 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
     },
     "approximate": {
         "a function that the chip doesn't approximate": (Case("simple", "approximate erf"),),
+    },
+    "Listed tiles": {
+        "conditions that are bounds alone, so that the list would hold all tiles between them": (Case("fa3", LISTED),),
+        "a stream in parts": (
+            Case("fa3", "stream j listed split s in 2\n  grid over (s, b, g, r, i)\n  combine O, L by atomic_add", DOCUMENTS),
+        ),
+        "items that are joined": (Case("two", f"{LISTED}\n  {JOINED}", DOCUMENTS),),
+        "`skip empty per warpgroup`": (Case("three", f"{LISTED}\n  skip empty per warpgroup", DOCUMENTS),),
+        "`split tiles`": (Case("simple", f"{LISTED}\n  {ITEMS}\n  {MATH} tiles\n  {AROUND}", DOCUMENTS),),
+        "a condition on what the program computes": (Case("fa3", LISTED, COMPUTED),),
+        "one of several kernels": (Case("two_pass", "stream k listed"),),
+        "tiles of two grid axes, or of none, or of rows that aren't a multiple of 64": (
+            Case("simple", f"{LISTED}\n  tile g 1, i 128, j 128, b 2", DOCUMENTS),
+        ),
     },
     "regs P ring 2": {
         "more than two sets": (Case("fa3", "regs P ring 3"),),

@@ -55,3 +55,13 @@ def test_recipe(recipe, schedule):
     more = {"W": 50} if "dims W" in recipe else {}
     for m, n in ((70, 200), (200, 130)):
         assert run(kernel, {"B": 2, "M": m, "N": n, "G": 1, "R": 2, **more}, device="sim", check=True).right, (m, n)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if "here[" in r or "keep[" in r])
+def test_a_recipe_that_tensors_say_listed(recipe, schedule):
+    base = re.findall(r"^schedule (\w+)", SCHEDULES[schedule], re.M)[0]
+    listed = f"{SCHEDULES[schedule].removeprefix('wg 1')}schedule listed extends {base} {{ stream j descending listed }}\n"
+    kernel = wgdsl.compile(changed(recipe) + listed, schedule="listed", dims={"D": 64, "E": 64}, build=False)
+    for m, n in ((70, 200), (200, 130)):
+        assert run(kernel, {"B": 2, "M": m, "N": n, "G": 1, "R": 2}, device="sim", check=True).right, (m, n)

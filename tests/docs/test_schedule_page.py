@@ -12,7 +12,7 @@ import pytest
 
 import wgdsl
 from tests.docs.pages import FORM, ROOT, blocks, sections
-from tests.docs.refusals import REFUSALS, Case
+from tests.docs.refusals import DOCUMENTS, REFUSALS, Case
 from tests.programs.edits import edit
 from wgdsl.diagnostics import schedule as schedule_problems
 from wgdsl.diagnostics import transform as transform_problems
@@ -79,12 +79,14 @@ EXAMPLES = [
 @pytest.mark.parametrize("settings, text", EXAMPLES)
 def test_each_example_is_right(settings, text):
     """In the simulator, at awkward sizes; attention with and without a mask."""
-    masks = [True] if settings == "causal=true" else [False, True]
+    masks, edits = ([True] if settings == "causal=true" else [False, True]), ()
+    if settings == "documents":
+        masks, edits = [False], DOCUMENTS
     is_attention = program_of(re.findall(r"extends (\w+)", text)[0]) == "attention"
     fixed = {**FIXED, "K": 64, **{d: int(n) for d, n in re.findall(r"(\w)=(\d+)", settings)}}
     options: list[dict[str, object]] = [{"causal": m} for m in masks] if is_attention else [{}]
     for chosen in options:
-        kernel = compiled(text, dims=fixed, **chosen)
+        kernel = compiled(text, *edits, dims=fixed, **chosen)
         for sizes in SIZES:
             dims = {d: ({**OTHERS, **sizes})[d] for d in kernel.graph.dims}
             assert run(kernel, dims, device="sim", check=True).right, (chosen, sizes)

@@ -649,3 +649,21 @@ class AmbiguousSchedule(Problem):
         if len(self.paths) == 1:
             return "rename one of them"
         return f"name the file: `--schedule {self.paths[0]}`, or rename one of them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TilesDontFit(Problem):
+    code: ClassVar[str] = "WG0659"
+    doc: ClassVar[str] = (
+        "A kernel whose schedule says `stream j listed` makes lists of tiles: `tiles = kernel.list_tiles(...)` makes them\n"
+        "alone, and `kernel(..., tiles=tiles)` uses them. They are for one kernel, and for arrays of the sizes that they\n"
+        "were made for."
+    )
+    why: str
+    cure: str
+
+    def title(self) -> str:
+        return self.why
+
+    def help(self) -> str:
+        return self.cure

@@ -149,8 +149,8 @@ class Elements:
         if level == Rank.TILE and self._is_of_column(e):
             return self._of_column(e)
         if own < level and not isinstance(e, Const | Scalar | Reg):
-            name = {"float": "f", "bool": "ok"}[_type(e)]
-            return self.kept(e, _type(e), own, level, lambda: self._inline(e, own), name)
+            name = {"float": "f", "bool": "ok"}[type_of(e)]
+            return self.kept(e, type_of(e), own, level, lambda: self._inline(e, own), name)
         return self._inline(e, level)
 
     def _is_of_column(self, e: Expr) -> bool:
@@ -163,8 +163,8 @@ class Elements:
         """A value that is computed once a column."""
         if e not in self._memo:
             text = bare(self._inline(e, Rank.TILE))
-            self._memo[e] = self.names.fresh({"float": "f", "bool": "ok"}[_type(e)])
-            self.column.append(f"const {_type(e)} {self._memo[e]} = {text};")
+            self._memo[e] = self.names.fresh({"float": "f", "bool": "ok"}[type_of(e)])
+            self.column.append(f"const {type_of(e)} {self._memo[e]} = {text};")
         return self._memo[e]
 
     def kept(self, key: object, kind: str, own: Rank, level: Rank, make: Callable[[], str], base: str) -> str:
@@ -476,11 +476,12 @@ def _times(factor: int, text: str) -> str:
     return {1: text, -1: f"-{text}", 0: "0"}.get(factor, f"{factor} * {text}")
 
 
-def _type(e: Expr) -> str:
+def type_of(e: Expr) -> str:
+    """The C++ type of an expression's value."""
     if isinstance(e, Affine | Cmp | Logic) or (isinstance(e, Const) and isinstance(e.value, bool)):
         return "bool"
     if isinstance(e, Select):
-        return _type(e.then)
+        return type_of(e.then)
     return "float"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..diagnostics.model import InternalError
-from ..roles.model import COUNTERS, Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
+from ..roles.model import COUNTERS, ONES, Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
 from ..targets.choice import TARGETS
 from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.tma import TMA
-from . import chunks, compute, control, copies, joined, products, stores, sync, warps  # noqa: F401  (they register their lowerings)
+from . import chunks, compute, control, copies, joined, lists, products, stores, sync, warps  # noqa: F401  (they register their lowerings)
 from .context import KernelContext, RoleContext, stride_key
 from .lowering import require_lowerings
 from .writer import Writer
@@ -86,8 +86,8 @@ class _Role:
             if v.role != self.role.name:
                 continue
             name = scope.get("value", v.name)
-            if v.kind == "flag":
-                out.declare(name, f"bool {name};  // one for the warp")
+            if v.kind in ONES:
+                out.declare(name, f"{'bool' if v.kind == 'flag' else 'int'} {name};  // one for the warp")
                 continue
             kind = "unsigned" if v.kind == "operand" else "float"
             alias = v.over is not None

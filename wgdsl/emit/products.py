@@ -123,4 +123,7 @@ def forget(ctx: RoleContext, step: Forget) -> None:
 @lowers(Zero)
 def zero(ctx: RoleContext, step: Zero) -> None:
     value, name = ctx.value(step.value)
+    if value.kind == "count":
+        ctx.out.line(f"{name} = 0;")
+        return
     ctx.out.loop(f"for (int at = 0; at < {value.length}; ++at)", [f"{name}[at] = 0.0f;"])

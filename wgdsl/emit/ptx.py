@@ -131,6 +131,30 @@ def bar_sync() -> Function:
     return _asm("void bar_sync(int id, int threads)", "bar.sync {}, {};", ("r", "id"), ("r", "threads"))
 
 
+def _bar_red(name: str, op: str) -> Function:
+    """Wait as `bar_sync` does; whether a predicate holds in some (or every) thread that takes part (PTX ISA: "barrier.red")."""
+    a = Asm(memory=True)
+    out = a.output("=r", "all")
+    bar, threads, own = a.input("r", "id"), a.input("r", "threads"), a.input("r", "(int)own")
+    a.row("{")
+    a.row(".reg .pred p, q;")
+    a.row(f"setp.ne.s32 p, {own}, 0;")
+    a.row(f"barrier.cta.red.{op}.pred q, {bar}, {threads}, p;")
+    a.row(f"selp.s32 {out}, 1, 0, q;")
+    a.row("}")
+    return _function(f"bool {name}(int id, int threads, bool own)", ["int all;", *a.lines(), "return all != 0;"])
+
+
+@wrapper
+def bar_any() -> Function:
+    return _bar_red("bar_any", "or")
+
+
+@wrapper
+def bar_all() -> Function:
+    return _bar_red("bar_all", "and")
+
+
 @wrapper
 def bar_arrive() -> Function:
     return _asm("void bar_arrive(int id, int threads)", "bar.arrive {}, {};", ("r", "id"), ("r", "threads"))

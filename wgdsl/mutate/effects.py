@@ -84,8 +84,9 @@ class Effects:
         return frozenset(self.bases.values()) - shared
 
     def rendezvous(self, s: Step) -> bool:
-        """Whether a step is a named barrier on which everybody waits: it orders memory. On others turns are given."""
-        if not isinstance(s, m.BarSync):
+        """Whether a step is a named barrier on which everybody waits: it orders memory. On others turns are given, or warps
+        agree on what they list."""
+        if not isinstance(s, m.BarSync) or isinstance(s, m.ListTile):
             return False
         numbers = {s.id.substitute({"wg": w}).constant for w in range(self.role.count)}
         return not numbers & self._passed
@@ -115,4 +116,10 @@ def _names(s: Step) -> tuple[set[str], set[str]]:
         return {s.src}, set()
     if isinstance(s, m.StoreGlobal):
         return set(regs(s.value)), set()
+    if isinstance(s, m.Classify):
+        return set(), {s.some, s.every}
+    if isinstance(s, m.ListTile):
+        return {s.some, s.every, s.count}, {s.count}
+    if isinstance(s, m.Tally):
+        return {s.count}, set()
     return set(), set()

@@ -141,7 +141,8 @@ class TensorMap:
     swizzle: int
 
 
-FEW = ("row", "flag")  # kinds of values that take the same registers whatever the columns
+ONES = ("flag", "count")  # kinds of values of which a warp has one
+FEW = ("row", *ONES)  # kinds of values that take the same registers whatever the columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,9 +151,9 @@ class Value:
 
     kind: `tile` = rows x cols f32 in accumulator layout (cols / 2 registers a thread for 64 rows); `operand` = rows x cols of
     `dtype` packed as A fragments (cols * bytes / 8 registers for 64 rows); `row` = one f32 per row (2 registers for 64),
-    `partial` when each of the 4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register). `over`:
-    this value lives in the registers of another one of the same kind and size (it is another name for them).
-    """
+    `partial` when each of the 4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register); `count` =
+    one integer per warp (1 register). `over`: this value lives in the registers of another one of the same kind and size (it is
+    another name for them)."""
 
     name: str
     role: str
@@ -171,7 +172,7 @@ class Value:
     @property
     def length(self) -> int:
         """Elements of a thread's register array, 32 bits each."""
-        if self.kind == "flag":
+        if self.kind in ONES:
             return 1
         if self.kind == "row":
             return self.halves
@@ -547,6 +548,42 @@ class BarSync(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Classify(Step):
+    """Whether a condition holds at `some` element of a tile, and at `every` one: two flags, which each warp sets by its own
+    share of the rows. Rows beyond the extent of their index don't count. Leaves of `cond`: as those of a `MapOp`, but for
+    registers."""
+
+    some: str
+    every: str
+    cond: Expr
+    rows: Axis
+    cols: Axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListTile(BarSync):
+    """The warps of a role meet at a named barrier, twice, and agree on a tile: if the flag `some` holds in one of them, the
+    tile is the next of a list: the count goes up by 1 in all warps, and one thread stores 2 * `tile` + 1 (+ 0 if the flag
+    `every` doesn't hold in all of them) in the tensor, at `access` and the count."""
+
+    some: str
+    every: str
+    count: str
+    tensor: str
+    access: tuple[Poly, ...]
+    tile: Poly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally(Step):
+    """One thread of the role stores a count in the tensor at `access`."""
+
+    tensor: str
+    access: tuple[Poly, ...]
+    count: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class BarArrive(Step):
     """Named barrier: arrive without waiting."""
 
@@ -686,7 +723,7 @@ class Move(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Zero(Step):
-    """Set a tile value to 0."""
+    """Set a tile value or a count to 0."""
 
     value: str
 
@@ -864,6 +901,8 @@ def exprs(step: Step) -> list[Expr]:
     """The expressions that a step evaluates on elements."""
     if isinstance(step, Compute):
         return [e for op in step.ops for e in op.exprs]
+    if isinstance(step, Classify):
+        return [step.cond]
     return [step.value] if isinstance(step, StoreGlobal) else []
 
 

@@ -239,6 +239,7 @@ ROLE = Row(
 VALUES = (
     _value("row", "(? of {rows:int})", cols=1),
     _value("flag", "(? of {rows:int})", cols=1),
+    _value("count", "(? of {rows:int})", cols=1),
     _value("tile", " {rows:int} x {cols:int}"),
     _value("operand", " {rows:int} x {cols:int}"),
 )
@@ -305,6 +306,13 @@ STEPS = (
     Row(m.FenceAsync, "fence async"),
     Row(m.BarSync, "sync bar {id:poly} threads {threads:int}"),
     Row(m.BarArrive, "arrive bar {id:poly} threads {threads:int}"),
+    Row(m.Classify, "classify {some:value}, {every:value} = {cond:predicate} over {rows:axis}, {cols:axis}"),
+    Row(
+        m.ListTile,
+        "list {tile:poly} in {tensor:tensor}[{access:polys}] if {some:value} full {every:value} counted {count:value} "
+        "bar {id:poly} threads {threads:int}",
+    ),
+    Row(m.Tally, "tally {tensor:tensor}[{access:polys}] = {count:value}"),
     Row(m.Compute, "compute {ops:ops}"),
     Row(m.Pack, "pack {dst:value} = {src:value}"),
     Row(m.Move, "move {dst:value} = {src:value}"),

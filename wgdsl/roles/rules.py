@@ -23,7 +23,7 @@ ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.
 ALL_THREADS = (
     m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move,
     m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows, m.Mma, m.CopyAsync, m.CommitCopies,
-    m.WaitCopies,
+    m.WaitCopies, m.Classify, m.ListTile, m.Tally,
 )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ _KINDS = {
     "map": lambda k: [x.name for x in k.maps],
     "tensor": lambda k: [t.name for t in k.tensors],
 }
-_VALUES = {"acc", "src", "dst", "value"}
+_VALUES = {"acc", "src", "dst", "value", "some", "every", "count"}
 
 
 def _names(k: Kernel) -> Iterator[Found]:
@@ -120,11 +120,9 @@ def _arguments(k: Kernel) -> Iterator[Found]:
 def _needed(k: Kernel, s: Step) -> Iterator[tuple[str, str]]:
     if isinstance(s, m.Tma | m.TmaStore):
         yield "map", s.map
-    direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal | m.CopyAsync) else []
+    direct = [s.tensor] if isinstance(s, m.CopyOut | m.StoreGlobal | m.CopyAsync | m.ListTile | m.Tally) else []
     direct += [a.tensor for a in elements(s.value)] if isinstance(s, m.Read) else []
-    ops = s.ops if isinstance(s, m.Compute) else ()
-    every = [e for o in ops for e in o.exprs] + ([s.value] if isinstance(s, m.StoreGlobal) else [])
-    for name in (*direct, *(x.tensor for e in every for x in loads(e))):
+    for name in (*direct, *(x.tensor for e in m.exprs(s) for x in loads(e))):
         yield "pointer", name
         yield from (("stride", f"{name}.{axis}") for axis in range(len(k.tensor(name).shape)))
 
@@ -347,10 +345,37 @@ def _values(k: Kernel) -> Iterator[Found]:
 
 def _uses(role: Role, values: dict[str, m.Value]) -> Iterator[Found]:
     for s in walk(role.steps):
+        if isinstance(s, m.Classify | m.ListTile):
+            yield from ((s, f"`{n}` is no flag") for n in (s.some, s.every) if values[n].kind != "flag")
+        if isinstance(s, m.ListTile | m.Tally) and values[s.count].kind != "count":
+            yield s, f"`{s.count}` is no count"
         if isinstance(s, m.Pack) and (values[s.dst].kind, values[s.src].kind) != ("operand", "tile"):
             yield s, f"`{s.dst}` must be an operand and `{s.src}` a tile"
-        if isinstance(s, m.Zero) and values[s.value].kind != "tile":
-            yield s, f"`{s.value}` is no tile"
+        if isinstance(s, m.Zero) and values[s.value].kind not in ("tile", "count"):
+            yield s, f"`{s.value}` is no tile and no count"
+
+
+def _lists(k: Kernel) -> Iterator[Found]:
+    """Warps agree on the tile that they have classified just before, all of them, and the list can hold it."""
+    for role in k.roles:
+        yield from _agreed(role, role.steps)
+        for s in (s for s in walk(role.steps) if isinstance(s, m.ListTile | m.Tally)):
+            t, axes = k.tensor(s.tensor), len(s.access) + isinstance(s, m.ListTile)
+            if t.dtype != I32 or len(t.shape) != axes or not t.written:
+                yield s, f"`{t.name}` is to be written, of i32, and have {axes} axes"
+
+
+def _agreed(role: Role, steps: tuple[Step, ...]) -> Iterator[Found]:
+    for before, s in zip((None, *steps), (*steps, None), strict=True):
+        flags = (before.some, before.every) if isinstance(before, m.Classify) else None
+        if isinstance(s, m.ListTile) and flags != (s.some, s.every):
+            yield s, "the tile isn't classified just before"
+        if flags is not None and not isinstance(s, m.ListTile):
+            yield before, "nobody agrees on the tile just behind"
+        if isinstance(s, m.ListTile) and s.threads != role.count * 128:
+            yield s, f"role `{role.name}` has {role.count * 128} threads"
+        for block in s.blocks() if s is not None else ():
+            yield from _agreed(role, block)
 
 
 def _adds(k: Kernel) -> Iterator[Found]:
@@ -459,4 +484,5 @@ RULES = (
     Rule("items come from one place: the grid, the counter by one fetch each, or what another role has put", _given),
     Rule("an item's number is asked for only where items are counted", _items),
     Rule("a value is used as what it is; two names for the same registers have one kind and size", _values),
+    Rule("the warps of a role agree on the tile that they have classified just before, and list it in a tensor of i32", _lists),
 )

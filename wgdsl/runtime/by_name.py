@@ -31,7 +31,7 @@ def call_by_name(kernel: Any, cls: type) -> None:
     interface: Interface = kernel.interface
     if type(kernel) is not cls and MARK not in vars(type(kernel)):
         return  # somebody's own class
-    if any(iskeyword(n) or n in OWN for n in (*interface.positions, *interface.outputs)):
+    if any(not n.isidentifier() or iskeyword(n) or n in OWN for n in (*interface.positions, *interface.outputs)):
         kernel.__class__ = cls
         return
     for way in WAYS:

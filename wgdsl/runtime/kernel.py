@@ -31,6 +31,7 @@ from .call import Given, Interface, host_views
 from .caller import Caller
 from .edited import edited_texts
 from .launch import Launch
+from .listing import Halves, Tiles
 from .nvrtc import Compiled, Refused
 from .verdict import complaints_of
 
@@ -66,7 +67,7 @@ class Kernel:
     def __init__(self, forms: Forms, cache: Cache | None = None):
         self.forms = forms
         self.interface = Interface(forms.graph, forms.choices)
-        self._cache = cache or Cache.shared()
+        self.cache = cache or Cache.shared()
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
         self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries, self._compiled)
@@ -112,7 +113,7 @@ class Kernel:
         return self._binary
 
     def _compiled(self, name: str, arch: str) -> Compiled:
-        return self._cache.compile(self.forms.texts[name], arch, f"{name}.cu")
+        return self.cache.compile(self.forms.texts[name], arch, f"{name}.cu")
 
     def build(self) -> Kernel:
         """Compile now rather than at the first call."""
@@ -137,7 +138,7 @@ class Kernel:
         """
         texts = edited_texts(self.forms.texts, self.forms.entries, text, path)
         try:
-            return Kernel(replace(self.forms, texts=texts), self._cache).build()
+            return Kernel(replace(self.forms, texts=texts), self.cache).build()
         except Refused as e:
             raise WgError(EditedTextRefused(path=path, log=e.log)) from None
 
@@ -172,16 +173,64 @@ class Kernel:
     def __call__(self, *args: Any, out: Any = None, device: str = "gpu", **named: Any) -> Any:
         """Run it. Arrays by name or in the order of their declarations; `out` maps outputs to arrays to write into.
 
-        device: `gpu`, `sim` (the role program on the CPU) or `reference` (the program in float64). Returns the output, or a
-        namedtuple of all. Raises WgError (WG06xx) for arguments that don't fit, EnvironmentFault without a GPU.
-        """
+        device: `gpu`, `sim` (the role program on the CPU) or `reference` (the program in float64). tiles: lists of tiles, if
+        the schedule lists them; without, they are made first. Returns the output, or a namedtuple of all. Raises WgError
+        (WG06xx) for arguments that don't fit, EnvironmentFault without a GPU."""
+        if self._takes_tiles(named):
+            return self._on_tiles(named.pop("tiles"), named, lambda k, given: k(*args, out=out, device=device, **given))
         if device == "gpu":
             return self._caller.call(args, named, out)
         return self._elsewhere(device, args, named, out)
 
     def simulate(self, *args: Any, out: Any = None, seed: int | None = None, **named: Any) -> Any:
-        """Run the role program in the simulator; results are NumPy arrays. `seed`: of another order of events."""
+        """Run the role program in the simulator; results are NumPy arrays. `seed`: of another order of events. tiles: as in a
+        call."""
+        if self._takes_tiles(named):
+            return self._on_tiles(named.pop("tiles"), named, lambda k, given: k.simulate(*args, out=out, seed=seed, **given))
         return self._elsewhere("sim", args, named, out, seed=seed)
+
+    # Lists of tiles.
+
+    def list_tiles(self, *args: Any, device: str = "gpu", seed: int | None = None, **named: Any) -> Tiles:
+        """Make the lists of tiles that aren't empty alone, for calls with `tiles=...`: as long as what the mask reads stays the
+        same, so do they. Takes all arguments of a call, or by name the arrays that the mask reads, and sizes that these don't
+        tell. device: `gpu` or `sim`. seed: of the simulator's order of events.
+
+        Raises WgError (WG0659) for a schedule that lists nothing.
+        """
+        return self._halves.made(args, named, device, **({"seed": seed} if device == "sim" else {}))
+
+    @cached_property
+    def _halves(self) -> Halves:
+        return Halves.of(self)
+
+    def lister(self, every: bool) -> Kernel:
+        """The kernel that makes lists alone. every: it takes all arguments of the program."""
+        return self._lister_of_all if every else self._lister
+
+    @cached_property
+    def _lister(self) -> Kernel:
+        return self._halves.lister(every=False)
+
+    @cached_property
+    def _lister_of_all(self) -> Kernel:
+        return self._halves.lister(every=True)
+
+    @cached_property
+    def _on_lists(self) -> Kernel:
+        return self._halves.user()
+
+    def _takes_tiles(self, named: dict[str, Any]) -> bool:
+        """Whether `tiles` of a call are lists: the program may have an argument of that name. None is as good as none."""
+        if "tiles" not in named or "tiles" in (*self.interface.positions, *self.interface.dims):
+            return False
+        if named["tiles"] is None:
+            del named["tiles"]
+        return "tiles" in named
+
+    def _on_tiles(self, tiles: Any, named: Mapping[str, Any], call: Callable[[Kernel, Mapping[str, Any]], Any]) -> Any:
+        given = self._halves.arguments(tiles, named)
+        return self._halves.used(tiles, lambda: call(self._on_lists, given))
 
     def bound(self, given: Given) -> Bound:
         """The dims and scalars of a call."""

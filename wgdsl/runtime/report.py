@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..diagnostics.model import Problem
+from ..program.poly import elements
 from ..program.text import spelled
-from ..roles.model import Kernel, Loop, Role, Step, StoreGlobal, TmaStore, Value, walk
+from ..roles.model import Classify, Kernel, ListTile, Loop, Read, Role, Step, StoreGlobal, TmaStore, Value, walk
 from ..targets.choice import TARGETS
 from ..targets.mbarrier import MBARRIER_BYTES
 from .log import Resources
@@ -65,6 +66,7 @@ def _kernel(kernel: Kernel, binary: Compiled, problems: tuple[Problem, ...]) -> 
     added = dict.fromkeys(t for r in kernel.roles for s in walk(r.steps) if (t := _added(kernel, s)))
     if added:
         yield f"  not deterministic: CTAs add to {', '.join(added)} in no order"
+    yield from _listed(kernel)
     yield f"  threads   {kernel.threads}"
     for r in binary.kernels:
         spilled = f"{r.spill_stores} + {r.spill_loads} spilled"
@@ -76,6 +78,19 @@ def _kernel(kernel: Kernel, binary: Compiled, problems: tuple[Problem, ...]) -> 
         yield from _role(kernel, role)
     yield from _barriers(kernel)
     yield from _loops(kernel)
+
+
+def _listed(kernel: Kernel) -> Iterator[str]:
+    """What a kernel lists, or goes through as it is listed."""
+    every = [s for r in kernel.roles for s in walk(r.steps)]
+    tiles = {a.index: f"{a.tile} of {a.index}" if a.tile > 1 else a.index for a in kernel.grid.axes}
+    cols = next((s.cols for s in every if isinstance(s, Classify)), None)
+    for tensor in dict.fromkeys(s.tensor for s in every if isinstance(s, ListTile)):
+        what = f"tiles of {cols.count} of {cols.index} that aren't empty" if cols else "tiles"
+        yield f"  lists     {what}, in {tensor}, for each {', '.join(tiles.values())}"
+    read = dict.fromkeys(a.tensor for s in every if isinstance(s, Read) for a in elements(s.value))
+    for tensor in (t for t in read if kernel.tensor(t).temporary):
+        yield f"  tiles     those that {tensor} lists"
 
 
 def _added(kernel: Kernel, s: Step) -> str:
@@ -115,7 +130,7 @@ def _role(kernel: Kernel, role: Role) -> Iterator[str]:
 
 
 def _value(v: Value) -> tuple[str, str, str]:
-    few = {"row": "one a row", "flag": "one a warp"}
+    few = {"row": "one a row", "flag": "one a warp", "count": "one a warp"}
     shape = few.get(v.kind) or f"{v.rows} x {v.cols} {v.dtype}"
     partial = ", a share for each lane" if v.partial else ""
     return v.name, f"{v.kind}, {shape}{partial}", f"over {v.over}" if v.over else str(v.registers)

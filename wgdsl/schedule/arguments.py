@@ -19,7 +19,7 @@ def direct(every: Iterable[Step]) -> dict[str, None]:
     """Tensors that threads address themselves."""
     out: dict[str, None] = {}
     for s in every:
-        if isinstance(s, roles.StoreGlobal | roles.CopyOut | roles.CopyAsync):
+        if isinstance(s, roles.StoreGlobal | roles.CopyOut | roles.CopyAsync | roles.ListTile | roles.Tally):
             out[s.tensor] = None
         if isinstance(s, roles.Read):
             out |= dict.fromkeys(a.tensor for a in elements(s.value))

@@ -78,6 +78,9 @@ class Clears:
         """(at the axis' end, first, last + 1) of the elements that no row of the CTA sees in the outermost tiles."""
         t, size = self.trip, self.plan.tiles[self.plan.axis]
         out = []
+        if t.lists is not None:  # counted from the first of the tile
+            out += [] if t.seen_stop is None else [(True, Poly.of(t.lists.cut_from), Poly.of(size))]
+            return out + ([] if t.seen_start is None else [(False, Poly(), Poly.of(t.lists.cut_to))])
         if t.seen_stop is not None:
             behind = t.hi * size  # all of it, where what is behind the extent needs no test of its own
             out.append((True, t.seen_stop, behind if t.ended else minimum(behind, self.plan.graph.extents[self.plan.axis])))
@@ -87,7 +90,7 @@ class Clears:
 
     def of(self, p: Product, rel: int, position: Poly, first: Poly, stop: Poly, off_edge: Poly) -> Iterator[Clear]:
         """Clear elements [first, stop) of the axis in the tile, if there are any, where the stream position is the edge's."""
-        base = self.trip.tile(position) * self.plan.tiles[self.plan.axis]
+        base = Poly() if self.trip.lists is not None else self.trip.tile(position) * self.plan.tiles[self.plan.axis]
         conditions = [Affine(poly=stop - first - 1)]
         if off_edge.constant != 0:
             conditions += [Affine(poly=off_edge), Affine(poly=-off_edge)]

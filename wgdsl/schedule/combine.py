@@ -64,7 +64,7 @@ def combine_problems(plan: Plan) -> Iterator[Problem]:
                 yield SeveralWriters(span=line.span, output=t, axis="", stream=plan.axis)
     for name, o in outputs.items():
         if plan.part is not None and name not in lines:
-            yield SeveralWriters(span=plan.split_span, output=name, axis=plan.part, stream=plan.axis)
+            yield SeveralWriters(span=plan.stream_span, output=name, axis=plan.part, stream=plan.axis)
         elif name not in lines:
             yield from unread(plan, o)
         elif (plan.part is not None or missing(plan, o)) and (why := not_addable(plan, o, lines[name][0])):

@@ -168,10 +168,21 @@ class Computer:
         return self.flag(self.state_value(reference)) if reference is not None and reference.name in self.lazy else None
 
     def ops(
-        self, names: tuple[str, ...], later: tuple[str, ...], rows: Axis, cols: Axis, masks: tuple[Expr, ...], first: bool
+        self,
+        names: tuple[str, ...],
+        later: tuple[str, ...],
+        rows: Axis,
+        cols: Axis,
+        masks: tuple[Expr, ...],
+        first: bool,
+        partial: Expr | None = None,
     ) -> list[Op]:
-        """The operations of one compute step. `later`: nodes of later steps. `first`: statically the first tile."""
+        """The operations of one compute step. `later`: nodes of later steps. `first`: statically the first tile. `partial`:
+        whether the tile has to be tested at all, where that is known at run time alone."""
         work = _Ops(self, names, later, rows, cols, conjunction(*masks), bool(masks), first)
+        if partial is not None:
+            work.when = self.declare(Value(name="tile.partial", role=self.role, kind="flag", dtype=F32, rows=self.rows))
+            work.emit(VoteOp(dst=work.when, cond=partial, rows=rows))
         for product in work.products():
             work.mask_product(product)
         for n in names:
@@ -195,6 +206,7 @@ class _Ops:
     moved: list[tuple[str, str]] = field(default_factory=list)
     corrected: set[str] = field(default_factory=set)
     followed: set[str] = field(default_factory=set)  # states that have been scaled to where a lazy one moved
+    when: str | None = None  # the flag without which nothing has to be masked
 
     @property
     def streamed(self) -> Streamed:
@@ -217,8 +229,13 @@ class _Ops:
     def mask_product(self, name: str) -> None:
         if name in self.streamed.masks and self.masked:
             value = self.computer.home[name]
-            fill = const(self.streamed.fills[name])
-            self.emit(self.map(value, Select(cond=self.read(self.predicate), then=Reg(name=value), other=fill)))
+            self.emit(self.mask(value, name))
+
+    def mask(self, value: str, name: str) -> MapOp:
+        """What a node has in place of its elements outside."""
+        fill = const(self.streamed.fills[name])
+        select = Select(cond=self.read(self.predicate), then=Reg(name=value), other=fill)
+        return MapOp(dst=value, expr=select, rows=self.rows, cols=self.cols, when=self.when)
 
     def map(self, dst: str, e: Expr) -> MapOp:
         return MapOp(dst=dst, expr=e, rows=self.rows, cols=self.cols)
@@ -253,9 +270,12 @@ class _Ops:
             return
         value = self.place(name, [x.tensor for x in loads(body)])
         e = self.read(body)
-        if masked:
+        if masked and self.when is None:
             e = Select(cond=self.read(self.predicate), then=e, other=const(self.streamed.fills[name]))
-        self.emit(self.map(value, e))
+        if e != Reg(name=value):
+            self.emit(self.map(value, e))
+        if masked and self.when is not None:
+            self.emit(self.mask(value, name))
         self.computer.home[name] = value
 
     def place(self, name: str, sources: list[str]) -> str:

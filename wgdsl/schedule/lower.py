@@ -12,7 +12,7 @@ from ..foundation.source import Span
 from ..program.expr import TRUE, Expr
 from ..program.streamed import Streamed
 from ..roles import model as roles
-from ..roles.model import Grid, Kernel, Registers, Role, RoleProgram, Step
+from ..roles.model import Grid, Kernel, Registers, Role, RoleProgram, Step, TensorArg
 from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
 from . import arguments
@@ -21,6 +21,7 @@ from .combine import combined, finishing, partials_of, resetting
 from .compute import display
 from .copying import CopySync
 from .finish import MathSync
+from .lists import list_kernel, listed_trip, lists_of
 from .load import LoadSync
 from .mask import Trip, live_trip, make_trip
 from .order import make_order
@@ -44,6 +45,8 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     domain = _domain(streamed)
     trip = make_trip(plan, domain)
     _not_ahead(plan, trip)
+    lists = lists_of(plan, trip, domain)
+    between, trip = trip, trip if lists is None else listed_trip(plan, trip, lists)
     own = live_trip(plan, trip, domain) if plan.skips else trip
     ids = deal_ids(plan)
     synced = [_sync(plan, placement, own if r.split else trip, r, ids) for r in plan.roles]
@@ -51,12 +54,13 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     steps = [s.steps() for s in synced]
     _all_done(streamed, synced, products=False)
     results = combined(plan)
-    kernel = _kernel(plan, placement, trip, ids, synced, steps)
+    kernel = _kernel(plan, placement, between, ids, synced, steps, () if lists is None else (lists.tensor,))
+    listing = () if lists is None else (list_kernel(plan, between, lists),)
     return RoleProgram(
         program=streamed.program.name,
         schedule=schedule.name,
         target=schedule.target,
-        kernels=(*resetting(plan, results), kernel, *finishing(plan, results)),
+        kernels=(*listing, *resetting(plan, results), kernel, *finishing(plan, results)),
         roundings=tuple(dict.fromkeys(r for s in synced for r in s.roundings)),
     )
 
@@ -106,14 +110,20 @@ def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids
 
 
 def _kernel(
-    plan: Plan, placement: Placement, trip: Trip, ids: Ids, synced: list[RoleSync], steps: list[tuple[Step, ...]]
+    plan: Plan,
+    placement: Placement,
+    trip: Trip,
+    ids: Ids,
+    synced: list[RoleSync],
+    steps: list[tuple[Step, ...]],
+    lists: tuple[TensorArg, ...],
 ) -> Kernel:
     graph = plan.graph
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
     probed = [t for s in synced for t in s.probes.tensors.values()]
     maps = [p.map for p in placement.placed.values() if p.map is not None]
-    tensors = arguments.tensors(graph, every, maps, (*partials_of(combined(plan)), *probed))
+    tensors = arguments.tensors(graph, every, maps, (*partials_of(combined(plan)), *probed, *lists))
     flags = [p.home.tensor for p in placement.placed.values() if p.needs_fallback]
     counters = [f"{plan.work.name}.next"] if plan.work is not None else []
     return Kernel(

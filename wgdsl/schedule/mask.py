@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from ..program.expr import Expr
 from ..program.poly import Poly, ceildiv, maximum, minimum
-from ..roles.model import Read
+from ..roles.model import Read, Step
 from .bounds import Bound, find_bounds, tiles
+from .lists import Lists
 from .plan import Plan
 from .reads import read_out
 
@@ -43,6 +44,8 @@ class Trip:
     though their tile is visited; None if there are none inside the extent.
     reads: integers that tensors say, to bind before the lets. ended: the predicates end the axis, where the extent does or
     before.
+    lists: where the tiles are listed: position p has the tile that the list says, and `cuts` binds, for roles that mask, how
+    many rows of the list's first and last tile no row of the CTA sees.
     first, last: the positions [first, last) at which a role works on tiles; it passes over the others, which are empty for the
     rows of its warpgroup (`skips`).
     """
@@ -60,10 +63,15 @@ class Trip:
     first: Poly
     last: Poly
     skips: bool = False
+    lists: Lists | None = None
+    cuts: tuple[Step, ...] = ()
     reads: tuple[Read, ...] = ()
     ended: bool = False
 
     def tile(self, position: Poly) -> Poly:
+        """The tile at a position; along a list, what its entry says once that is read."""
+        if self.lists is not None:
+            return self.lists.tile(position)
         return self.hi - 1 - position if self.descending else self.lo + position
 
 

@@ -95,6 +95,7 @@ class Plan:
     tiles: dict[str, int]
     axis: str
     descending: bool
+    listed: bool  # a kernel of its own lists the tiles that aren't empty
     grid: tuple[str, ...]
     persistent: bool
     work: Work | None  # how a dynamic grid hands out its items
@@ -105,7 +106,7 @@ class Plan:
     operand_sets: dict[str, int]  # sets of registers of an operand, where it isn't one
     part: str | None = None  # the grid axis of the parts of the stream
     parts: int = 1
-    split_span: Span | None = field(default=None, compare=False)
+    stream_span: Span | None = field(default=None, compare=False)
 
     def grid_axis(self, axis: str) -> GridAxis:
         """An axis of the grid. One whose tiles are whole turns of a faster index counts by the slowest of those that it runs
@@ -120,6 +121,10 @@ class Plan:
         """What a grid axis counts, and how many elements each is."""
         name, turn = self.graph.turns.get(axis, (axis, 1))
         return (axis, 1) if self.tiles.get(axis, 1) % turn else (name, turn)
+
+    def tiles_of(self, index: str) -> Poly:
+        """Tiles along an index."""
+        return ceildiv(self.graph.extents[index], self.tiles[index])
 
     @property
     def graph(self) -> ProgramGraph:
@@ -211,6 +216,7 @@ class _Planner:
             tiles=tiles,
             axis=stream.axis,
             descending=stream.descending,
+            listed=stream.listed,
             grid=grid.axes,
             persistent=grid.persistent is not None,
             work=self.work(grid, roles),
@@ -221,7 +227,7 @@ class _Planner:
             operand_sets=self.operand_sets(),
             part=stream.split_index,
             parts=self.number(stream.split_count, "the number of parts of the stream", 1, 1 << 10) or 1,
-            split_span=stream.span,
+            stream_span=stream.span,
         )
         self.stop()
         self.check(plan, stream, grid)
@@ -267,6 +273,8 @@ class _Planner:
     def grid_features(self, grid: ast.GridDecl, stream: ast.StreamDecl) -> None:
         if grid.joined:
             self.problems += unjoinable(grid, self.schedule)
+        if stream.listed:
+            self.problems += unlistable(stream, grid, self.schedule)
         part = stream.split_index
         if part in (*self.graph.extents, *self.graph.dims):
             self.problems.append(DeclaredTwice(span=stream.span, what="index or dim", name=part or ""))
@@ -589,6 +597,16 @@ def unjoinable(grid: ast.GridDecl, schedule: ast.Schedule) -> Iterator[CantJoin 
     for skip in (i for i in schedule.items if isinstance(i, ast.SkipDecl)):
         cure = "drop this line, or `joined`"
         yield NotYetSupported(span=skip.span, what="`skip` in a grid whose items are joined", cure=cure)
+
+
+def unlistable(stream: ast.StreamDecl, grid: ast.GridDecl, schedule: ast.Schedule) -> Iterator[NotYetSupported]:
+    """What stands beside `listed` and excludes it."""
+    if stream.split_index is not None:
+        yield NotYetSupported(span=stream.span, what="a listed stream in parts", cure="drop `listed`, or `split`")
+    if grid.joined:
+        yield NotYetSupported(span=grid.span, what="a listed stream where items are joined", cure="drop `listed`, or `joined`")
+    for skip in (i for i in schedule.items if isinstance(i, ast.SkipDecl)):
+        yield NotYetSupported(span=skip.span, what="`skip` beside a listed stream", cure="drop this line, or `listed`")
 
 
 def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:

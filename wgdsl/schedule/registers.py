@@ -88,7 +88,9 @@ class RegisterWriter(RingWriter):
                     raise WgError(NeverComputed(span=s.span, name=tile, step=ast_text(s), verb="issue"))
         tile = self.trip.tile(position)
         rows, cols = self.axes(tile, s)
-        ops = self.computer.ops(names, self.assignment.after(step), rows, cols, tuple(m.predicate for m in masks), first)
+        partial = self.trip.lists.partial(position) if self.trip.lists is not None and masks else None
+        predicates = tuple(m.predicate for m in masks)
+        ops = self.computer.ops(names, self.assignment.after(step), rows, cols, predicates, first, partial)
         self.emit(Compute(ops=tuple(ops), note=ast_text(s)))
         for n in names:
             self.state.computed[n] = rel

@@ -257,6 +257,8 @@ class RoleSync(RegisterWriter):
         if self.masked or self.trip.skips:
             for name, value in self.trip.mask_lets:
                 self.emit(Let(name=name, value=value))
+        if self.masked:
+            self.emit(*self.trip.cuts)
 
     def loop_ended(self) -> None:
         """Releases of buffers that are filled once an item."""
@@ -405,6 +407,7 @@ class RoleSync(RegisterWriter):
 
     def run(self, copy: Copy) -> None:
         self.current = copy
+        self.look_up(copy)
         for k, item in enumerate(copy.items):
             self.span = item.step.span
             turn = self.first_turn + item.turn if item.turn in copy.turns and self.role.count > 1 else None
@@ -420,6 +423,15 @@ class RoleSync(RegisterWriter):
             if turn is not None and k == members[-1]:
                 self.hand_over(turn)
                 self.cleared.clear()
+
+    def look_up(self, copy: Copy) -> None:
+        """What the list says of the tiles that are filled or computed with in this copy."""
+        if self.trip.lists is None:
+            return
+        named = (ast.FillStep, ast.ComputeStep, ast.ProbeStep)
+        offsets = {i.offset for i in copy.items if i.offset is not None and isinstance(i.step, named)}
+        for d in sorted(offsets):
+            self.emit(self.trip.lists.read(copy.j + d, self.plan.tiles_of(self.plan.axis)))
 
     def clear_before_turn(self, items: list[Item], copy: Copy) -> None:
         """Rows are cleared before the turn is taken: the others would wait for it."""

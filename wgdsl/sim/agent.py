@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 # Steps that nobody else can see the effect of.
 PRIVATE = frozenset((
     m.Items, m.Let, m.Read, m.Loop, m.If, m.Elect, m.Leave, m.NextItem, m.Begun, m.Advance, m.Compute, m.Pack, m.Move, m.Zero,
-    m.Forget, m.FenceWgmma, m.Commit, m.CommitStore, m.CommitCopies, m.Fetch,
+    m.Forget, m.FenceWgmma, m.Commit, m.CommitStore, m.CommitCopies, m.Fetch, m.Classify,
 ))  # fmt: skip
 # Steps before which others need not come: nothing that they could do then differs from what they can do after it.
-UNBROKEN = PRIVATE | {m.FenceAsync, m.Wgmma, m.StoreGlobal}
+UNBROKEN = PRIVATE | {m.FenceAsync, m.Wgmma, m.StoreGlobal, m.Tally}
 
 
 class Blocked:

@@ -43,6 +43,7 @@ class Cta:
             for b in world.kernel.barriers
         }
         self.named: dict[int, NamedBarrier] = {}
+        self.votes: dict[tuple[int, int], list[tuple[bool, bool]]] = {}  # of warps that meet, by barrier and generation
         self.agents = [
             Agent(self, r, w, k)
             for r in world.kernel.roles

@@ -1,7 +1,7 @@
 """The registers of one warp: values, what is poison, and which products use them.
 
 Arrays are [rows, cols] for tiles and operands, [rows, 1] for row values, [rows, 4] for lane shares of a row value, and [1, 1]
-for flags; `rows` are those of the warp, 16 of a tile of 64. They are replaced, never changed.
+for flags and counts; `rows` are those of the warp, 16 of a tile of 64. They are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -99,6 +99,9 @@ class RegisterFile:
     def flag(self, name: str) -> bool:
         return bool(self.content(name, "flag"))
 
+    def count(self, name: str) -> int:
+        return int(self.content(name, "count").item())
+
     def is_poison(self, name: str) -> bool:
         r = self.find(name, "tile", "row", "operand")
         self._at_rest(name, r.writers)
@@ -111,7 +114,7 @@ class RegisterFile:
         r.data = None
 
     def write(self, name: str, data: np.ndarray) -> None:
-        r = self.find(name, "tile", "row", "operand", "flag")
+        r = self.find(name, "tile", "row", "operand", "flag", "count")
         self._at_rest(name, r.writers)
         self._at_rest(name, r.readers)
         r.data, r.touched = data, True

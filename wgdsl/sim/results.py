@@ -54,8 +54,8 @@ def forget(a: Agent, s: m.Forget) -> None:
 @means(m.Zero)
 def zero(a: Agent, s: m.Zero) -> None:
     a.need_warp()
-    cols = a.registers.find(s.value, "tile").value.cols
-    a.registers.write(s.value, np.zeros((a.rows, cols), dtype=np.float32))
+    v = a.registers.find(s.value, "tile", "count").value
+    a.registers.write(s.value, np.zeros((a.rows, v.cols) if v.kind == "tile" else (1, 1), dtype=np.float32))
 
 
 @means(m.StoreShared)

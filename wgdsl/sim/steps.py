@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import control, copies, events, products, results  # noqa: F401  (they register their meanings)
+from . import control, copies, events, lists, products, results  # noqa: F401  (they register their meanings)
 from .meaning import MEANING
 
 __all__ = ["MEANING"]

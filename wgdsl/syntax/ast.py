@@ -207,10 +207,12 @@ class FuseDecl(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamDecl(Node):
-    """`stream j descending`; `stream j split s in 8`: part `s` of 8 takes its share of the tiles."""
+    """`stream j descending`; `stream j split s in 8`: part `s` of 8 takes its share of the tiles. listed: tiles that aren't
+    empty are listed beforehand."""
 
     axis: str
     descending: bool = False
+    listed: bool = False
     split_index: str | None = None
     split_count: Expr | None = None
 

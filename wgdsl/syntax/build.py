@@ -217,6 +217,7 @@ def stream(parts):
         span=_span(parts),
         axis=parts[1].text,
         descending=_has(parts, "descending"),
+        listed=_has(parts, "listed"),
         split_index=_name_after(parts, "split"),
         split_count=_after(parts, "in"),
     )

@@ -252,7 +252,8 @@ def _(node: ast.FuseDecl) -> str:
 @_show.register
 def _(node: ast.StreamDecl) -> str:
     parts = "" if node.split_count is None else f" split {node.split_index} in {_sum(node.split_count)}"
-    return f"stream {node.axis}{' descending' if node.descending else ''}{parts}"
+    words = [w for w in ("descending", "listed") if getattr(node, w)]
+    return f"{' '.join(['stream', node.axis, *words])}{parts}"
 
 
 @_show.register

@@ -49,6 +49,9 @@ def cut(graph: ProgramGraph, schedule: ast.Schedule) -> tuple[Piece, ...]:
     kernels = [k for k in every if not graph.absent.issuperset(k.computes)]
     if not every:
         return (Piece(graph=graph, schedule=schedule),)
+    lines = (i for i in (*schedule.items, *(i for k in kernels for i in k.items)) if isinstance(i, ast.StreamDecl))
+    for listed in (i for i in lines if i.listed):
+        raise WgError(NotYetSupported(span=listed.span, what="a listed stream in one of several kernels", cure="drop `listed`"))
     return _Cut(graph, schedule, kernels).pieces()
 
 

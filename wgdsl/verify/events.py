@@ -464,6 +464,14 @@ def bar_sync(k: Maker, s: m.BarSync, by_thread: bool, at: At) -> Iterator[Event]
     yield lambda x: x.barred[unit.number]
 
 
+@makes(m.ListTile)
+def list_tile(k: Maker, s: m.ListTile, by_thread: bool, at: At) -> Iterator[Event]:
+    """Warps meet, and meet again; what one stores in the list is no part of the protocol."""
+    yield Touching.of(k, use(k.registers(s.some, s.every, s.count), k.registers(s.count)))
+    for _ in range(2):
+        yield from bar_sync(k, s, by_thread, at)
+
+
 @makes(m.BarArrive)
 def bar_arrive(k: Maker, s: m.BarArrive, by_thread: bool, at: At) -> Iterator[Event]:
     unit, j, threads = k.unit, integer(s.id)(at), s.threads
@@ -580,6 +588,10 @@ def _needed(k: Maker, s: Step) -> int:
         return k.registers(s.src)
     if isinstance(s, m.StoreGlobal):
         return k.registers(*regs(s.value))
+    if isinstance(s, m.ListTile):
+        return k.registers(s.some, s.every, s.count)
+    if isinstance(s, m.Tally):
+        return k.registers(s.count)
     need = made = 0
     for op in s.ops if isinstance(s, m.Compute) else ():
         used, dst = k.registers(*_read(op)), k.registers(op.dst)
@@ -616,6 +628,16 @@ def forget(k: Maker, s: m.Forget, by_thread: bool, at: At) -> Iterator[Event]:
 @makes(m.StoreGlobal)
 def store_global(k: Maker, s: m.StoreGlobal, by_thread: bool, at: At) -> Iterator[Event]:
     yield Touching.of(k, use(k.registers(*regs(s.value)), 0))
+
+
+@makes(m.Classify)
+def classify(k: Maker, s: m.Classify, by_thread: bool, at: At) -> Iterator[Event]:
+    yield Touching.of(k, use(0, k.registers(s.some, s.every)))
+
+
+@makes(m.Tally)
+def tally(k: Maker, s: m.Tally, by_thread: bool, at: At) -> Iterator[Event]:
+    yield Touching.of(k, use(k.registers(s.count), 0))
 
 
 @makes(m.Registers, m.Fetch)

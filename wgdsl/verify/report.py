@@ -19,7 +19,9 @@ from .machine import Rule
 from .progress import AHEAD, ENDED, State
 
 ROWS = 14  # of the table of events
-QUIET = (m.Compute, m.Pack, m.Move, m.Zero, m.Forget, m.Registers, m.StoreGlobal)  # steps on a warpgroup's own registers
+QUIET = (  # steps on a warpgroup's own registers
+    m.Compute, m.Pack, m.Move, m.Zero, m.Forget, m.Registers, m.StoreGlobal, m.Classify, m.Tally,
+)  # fmt: skip
 
 
 def problem_of(fault: Fault) -> Problem:
