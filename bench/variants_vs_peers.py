@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import measure
@@ -31,21 +32,26 @@ Score = Callable[..., Any]  # (x, b, h, i, j) -> scores, of tensors that broadca
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A variant. shape: batch, length, heads, key heads. statement: what stands for X. declarations: lines that it needs.
-    inputs: the tensors of these, by name. score, mask: the same for FlexAttention and for the reference. fa3: arguments of
-    FlashAttention-3, or None where it has no such variant."""
+    example, schedules: where the program and its own schedules are, in place of a statement. inputs: the tensors of what is
+    declared, by name. score, mask: the same for FlexAttention and for the reference. fa3: arguments of FlashAttention-3, or
+    None where it has no such variant."""
 
     name: str
     shape: tuple[int, int, int, int]
-    statement: str
+    statement: str = ""
     declarations: tuple[str, ...] = ()
+    example: str = ""
+    schedules: tuple[str, ...] = ()
     inputs: Callable[[tuple[int, int, int, int]], dict[str, Any]] = lambda shape: {}
     score: Callable[[dict[str, Any]], Score] | None = None
     mask: Callable[[dict[str, Any]], Score] | None = None
     fa3: dict[str, Any] | None = None
 
     @property
-    def text(self) -> str:
-        """The program."""
+    def program(self) -> Path | str:
+        """A file, or the text of what has no file."""
+        if self.example:
+            return PROGRAM.parents[1] / self.example / f"{self.example}.wg"
         lines = PROGRAM.read_text("utf-8").splitlines()
         at = next(k for k, line in enumerate(lines) if line.lstrip().startswith("X["))
         lines[at] = f"  X[b,g,r,i,j] = {self.statement}"
@@ -97,10 +103,10 @@ def every_case(given: argparse.Namespace) -> Iterator[Case]:
     yield Case(
         name="bias",
         shape=square,
-        declarations=("in w: T[H, M, N]",),
-        statement=f"{SCORE} + w[h,i,j]",
+        example="attention_bias",
+        schedules=("biased",),
         inputs=biases,
-        score=lambda t: lambda x, b, h, i, j: x + t["w"][h, i, j],
+        score=lambda t: lambda x, b, h, i, j: x + t["W"][h, i, j],
     )
     for name, also in (("documents", ""), ("documents causal", " and j <= i")):
         yield Case(
@@ -133,7 +139,7 @@ def biases(shape: tuple[int, int, int, int]) -> dict[str, Any]:
     import torch
 
     _, length, heads, _ = shape
-    return {"w": torch.randn(heads, length, length, device="cuda", dtype=torch.bfloat16)}
+    return {"W": torch.randn(heads, length, length, device="cuda", dtype=torch.bfloat16)}
 
 
 def documents(shape: tuple[int, int, int, int]) -> dict[str, Any]:
@@ -224,12 +230,12 @@ def own(case: Case, given: dict[str, Any], q, k, v, schedule: str, target: str) 
     import wgdsl
 
     kernel = wgdsl.compile(
-        case.text,
+        case.program,
         schedule=schedule,
         target=target,
         dims={"D": DIM, "E": DIM},
         types={"T": DTYPE},
-        options={"lse": False},
+        options={} if case.example else {"lse": False},
     )
     out = torch.full_like(q, float("nan"))
 
@@ -246,7 +252,10 @@ def contestants(given: argparse.Namespace, case: Case | None = None) -> tuple[di
     if given.fa3_site and (case is None or case.fa3 is not None):
         peers["FA3"] = partial(fa3, site=given.fa3_site)
     peers[FLEX] = flex
-    ours = {f"wgdsl {s}": partial(own, schedule=s, target=given.target) for s in given.schedule or ["fa3"]}
+    names = (given.schedule or ["fa3"]) + [s for c in every_case(given) for s in c.schedules]
+    if case is not None:
+        names = list(case.schedules) or given.schedule or ["fa3"]
+    ours = {f"wgdsl {s}": partial(own, schedule=s, target=given.target) for s in names}
     return {**peers, **ours}, list(peers)
 
 
@@ -275,8 +284,6 @@ def work_through(given: argparse.Namespace, journal: measure.Journal) -> None:
 
 
 def main() -> None:
-    from pathlib import Path
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fa3-site", type=Path, metavar="DIR")
     parser.add_argument("--cases", type=lambda text: text.split(","), default=[""], metavar="NAME,...", help="how names begin")

@@ -41,6 +41,8 @@ NORMALISED = (
         "Total[i] = sum[n] F[i,n]\n  C[i,n] = F[i,n] / Total[i] when not residual",
     ),
 )
+TURNED_BIAS = ((MASK, f"+ w[j,i] {MASK}"), ("  out    O:", "  in     w: T[N, M]\n  out    O:"))
+FILLED = "load { fill Qs for j { fill Ks[j] fill Ws[j] fill Vs[j] } }"
 ONE_MORE = (
     ("out    L:", "out    Z: f32[B, H, M]\n  out    L:"),
     ("  L[b,h,i]", "  Z[b,h,i] = max[j] X[b,g,r,i,j]\n  L[b,h,i]"),
@@ -161,7 +163,10 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         ),
         "an engine that the target lacks": (Case("simple", "smem Ks = K[j] by cp_async ring 2"),),
         "a streamed tensor without its tile": (Case("simple", "smem Ks = K by tma ring 2"),),
-        "what no role fills, or no product reads": (
+        "a home that a `compute` reads whose columns don't run along the stream": (
+            Case("simple", f"smem Ws = w[j, i] by tma\n  {FILLED}", edits=TURNED_BIAS),
+        ),
+        "what no role fills, or nothing reads": (
             Case("simple", "smem Ls = K[j] by tma ring 2"),
             Case("simple", "smem Ls = K[j] by tma ring 2\n  load { fill Qs for j { fill Ks[j] fill Vs[j] fill Ls[j] } }"),
         ),

@@ -67,6 +67,12 @@ EXAMPLES["gemm_statistics"] = Example(
     {},
     tuple({"M": m, "N": n, "K": k} for m, n, k in ((70, 300, 72), (1, 1, 8), (200, 0, 64), (129, 257, 200), (130, 260, 0))),
 )
+EXAMPLES["attention_bias"] = Example(
+    (("biased", "sm_90a"), ("biased_warps", "sm_80")),
+    {"D": 64, "E": 64},
+    tuple({"B": b, "M": m, "N": n, "H": h} for b, m, n, h in ((2, 70, 152, 1), (1, 1, 8, 2), (1, 140, 0, 1), (1, 200, 72, 1))),
+    {"causal": (False, True)},
+)
 CASES = [
     (name, schedule, target, dtype, dict(zip(x.options or {}, values, strict=True)))
     for name, x in EXAMPLES.items()

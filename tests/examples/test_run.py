@@ -12,6 +12,7 @@ from wgdsl.foundation.resources import resource
 SMALL = {
     "attention": "1,70,40,1,2",
     "attention_packed": "1,70,2,64",
+    "attention_bias": "1,70,40,1,64,64",
     "gemm": "70,40,72",
     "batched_gemm": "2,70,40,72",
     "dual_gemm": "70,40,72",

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from ..diagnostics.model import InternalError
+from ..foundation.dtypes import DType
 from ..foundation.names import identifier
 from ..program.expr import (
     SIGNS,
@@ -130,7 +131,7 @@ class Elements:
         if isinstance(e, Written):
             return Rank.TILE
         if isinstance(e, Reg):
-            return Rank.TILE if self.ctx.kernel.value(e.name).kind == "tile" else Rank.ROW
+            return Rank.TILE if self.ctx.kernel.value(e.name).kind in ("tile", "elements") else Rank.ROW
         if isinstance(e, IndexValue | Affine):
             return self.poly_rank(e.poly)
         if isinstance(e, Load):
@@ -237,6 +238,8 @@ class Elements:
                 return self.ctx.scope.get("scalar", e.name)
             case Reg():
                 value, name = self.ctx.value(e.name)
+                if value.kind == "elements":
+                    return self.held(value.dtype, name)
                 return f"{name}[at]" if value.kind == "tile" else self.of_row(name, level)
             case IndexValue():
                 return self._number(e.poly, level)
@@ -259,6 +262,12 @@ class Elements:
             case Apply():
                 return self._apply(e, level)
         raise InternalError(f"no C++ for the expression {e}")
+
+    def held(self, dtype: DType, name: str) -> str:
+        """An element of registers that hold them as they stand in memory, two to a register or one."""
+        if dtype.nbytes == 2:
+            return f"{self.ctx.ptx('widen', dtype.name)}((unsigned short)({name}[at / 2] >> at % 2 * 16))"
+        return f"(float)(int){name}[at]" if dtype.kind == "int" else f"__uint_as_float({name}[at])"
 
     def _calls(self, e: Expr, level: Rank) -> bool:
         """Whether the C++ of `e` calls a function where it stands; what holds for a row is computed before."""

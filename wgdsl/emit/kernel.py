@@ -89,7 +89,7 @@ class _Role:
             if v.kind in ONES:
                 out.declare(name, f"{'bool' if v.kind == 'flag' else 'int'} {name};  // one for the warp")
                 continue
-            kind = "unsigned" if v.kind == "operand" else "float"
+            kind = "unsigned" if v.kind in ("operand", "elements") else "float"
             alias = v.over is not None
             home = f" = {scope.get('value', v.over)}" if v.over is not None else ""
             out.declare(name, f"{kind} {f'(&{name})' if alias else name}[{v.length}]{home};")

@@ -456,6 +456,14 @@ def clear_shared_16() -> Function:
 
 
 @wrapper
+def load_shared_b32x2() -> Function:
+    a = Asm(memory=True)
+    one, other, at = a.output("=r", "a"), a.output("=r", "b"), a.input("r", "at")
+    a.row(f"ld.shared.v2.b32 {{{one}, {other}}}, [{at}];")
+    return _function("void load_shared_b32x2(unsigned& a, unsigned& b, unsigned at)", a.lines())
+
+
+@wrapper
 def load_shared_int() -> Function:
     return _load_shared("load_shared_int", "b32", "int", "r")
 

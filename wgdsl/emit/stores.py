@@ -1,4 +1,4 @@
-"""Lowerings of what leaves the registers: to shared memory, and to global memory by threads."""
+"""Lowerings of what passes between registers and shared memory, and from registers to global memory by threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..foundation.dtypes import DType
 from ..foundation.names import identifier
 from ..program.expr import conjunction
 from ..program.poly import Poly, maximum, minimum
-from ..roles.model import Buffer, ClearRows, CopyOut, StoreGlobal, StoreShared
+from ..roles.model import Buffer, ClearRows, CopyOut, ReadShared, StoreGlobal, StoreShared
 from ..targets.registers import WARPGROUP
 from ..targets.swizzle import CHUNK, SWIZZLES
 from ..targets.wgmma import M
@@ -21,7 +21,7 @@ from .writer import bare
 
 TOGETHER = {"sum": "add_global_f32", "max": "max_global_f32", "min": "min_global_f32"}
 
-# Registers to shared memory.
+# Registers and shared memory.
 
 
 @lowers(StoreShared)
@@ -36,7 +36,7 @@ def store_shared(ctx: RoleContext, step: StoreShared) -> None:
             _by_pairs(ctx, buffer, to, ctx.value(step.src)[1])
 
 
-def _tile(ctx: RoleContext, buffer: Buffer, step: StoreShared | CopyOut | ClearRows) -> str:
+def _tile(ctx: RoleContext, buffer: Buffer, step: StoreShared | ReadShared | CopyOut | ClearRows) -> str:
     """A local name for the address of the tile."""
     name = ctx.names().fresh("tile")
     ctx.out.line(f"const unsigned {name} = {ctx.tile_address(buffer, step.part, step.slot)};")
@@ -92,6 +92,28 @@ def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> st
     if buffer.dtype.nbytes == 2:
         return f"{ctx.ptx('store_shared_b32')}({to}, {ctx.ptx('pack', buffer.dtype.name)}({a}, {b}));"
     raise InternalError(f"no C++ for a store of {buffer.dtype} elements to shared memory")
+
+
+@lowers(ReadShared)
+def read_shared(ctx: RoleContext, step: ReadShared) -> None:
+    """Two adjacent columns at a time, in the order of the accumulators: a quad reads 16 bytes in a row."""
+    ctx.need_all_threads(step)
+    buffer, halves = ctx.kernel.buffer(step.buffer), ctx.halves
+    _, to = ctx.value(step.dst)
+    with ctx.block(), ctx.scope.temporaries() as names:
+        tile = _tile(ctx, buffer, step)
+        line, column = names.fresh("line"), names.fresh("column")
+        at = f"{tile} + {_offset(ctx, buffer, line, column)}"
+        if buffer.dtype.nbytes == 2:
+            read = f"{to}[pair] = {ctx.ptx('load_shared_b32')}({at});"
+        else:
+            read = f"{ctx.ptx('load_shared_b32x2')}({to}[2 * pair], {to}[2 * pair + 1], {at});"
+        body = [
+            f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, "
+            f"{column} = {ctx.fragment_col()} + pair / {halves} * 8;",
+            read,
+        ]
+        ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 8 * halves}; ++pair)", body)
 
 
 def _offset(ctx: RoleContext, buffer: Buffer, row: str, col: str) -> str:

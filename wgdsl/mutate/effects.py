@@ -12,7 +12,7 @@ from .sites import sites
 
 GENERIC_WRITES = (m.StoreShared, m.ClearRows, m.CopyAsync)
 # Of shared memory, but for products that nobody waits for at once.
-ACCESSES = (m.StoreShared, m.ClearRows, m.CopyOut, m.CopyAsync, m.Mma, m.TmaStore, m.PutItem, m.TakeItem)
+ACCESSES = (m.StoreShared, m.ClearRows, m.CopyOut, m.CopyAsync, m.Mma, m.TmaStore, m.PutItem, m.TakeItem, m.ReadShared)
 SIGNALS = (m.Arrive, m.BarArrive, m.BarSync)
 
 
@@ -110,6 +110,8 @@ def _names(s: Step) -> tuple[set[str], set[str]]:
         return {s.acc, *((s.a.value,) if isinstance(s.a, m.RegOperand) else ())}, {s.acc}
     if isinstance(s, m.Pack | m.Move):
         return {s.src}, {s.dst}
+    if isinstance(s, m.ReadShared):
+        return set(), {s.dst}
     if isinstance(s, m.Zero | m.Forget):
         return set(), {s.value}
     if isinstance(s, m.StoreShared):

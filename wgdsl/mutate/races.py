@@ -142,7 +142,7 @@ class _Run:
         elif isinstance(s, m.Mma):
             for x in (x for x in (s.a, s.b) if isinstance(x, m.SmemOperand)):
                 self.read(w, x)
-        elif isinstance(s, m.CopyOut):
+        elif isinstance(s, m.CopyOut | m.ReadShared):
             self.read(w, s)
 
     def made(self, w: _Warp, *, writes: bool, rows: bool = False, clears: bool = False) -> _Access:
@@ -162,7 +162,7 @@ class _Run:
         fill = tile, w.filled[tile]
         self.access(w, tile, _Access(warp=w.name, key="landed", count=self.copies(w), writes=True, fill=fill))
 
-    def read(self, w: _Warp, x: m.SmemOperand | m.CopyOut) -> None:
+    def read(self, w: _Warp, x: m.SmemOperand | m.CopyOut | m.ReadShared) -> None:
         tile = self.tile(w, x.buffer, x.part, x.slot)
         if tile in w.filled:
             self.whole(w, tile, w.at[x.slot.ring] - x.slot.lag)

@@ -82,15 +82,15 @@ def _freed(e: Effects, a: Step, b: Step) -> bool:
 
 SLOT_USERS = (
     m.Wait, m.Arrive, m.Expect, m.Tma, m.Wgmma, m.StoreShared, m.ClearRows, m.CopyOut, m.PutItem, m.TakeItem, m.TmaStore,
-    m.CopyAsync, m.Mma,
+    m.CopyAsync, m.Mma, m.ReadShared,
 )  # fmt: skip
-REGISTER_USERS = (m.Compute, m.Pack, m.Move, m.Zero, m.StoreShared, m.StoreGlobal, m.Mma)
+REGISTER_USERS = (m.Compute, m.Pack, m.Move, m.Zero, m.StoreShared, m.ReadShared, m.StoreGlobal, m.Mma)
 ITEMS = (m.Leave, m.NextItem, m.Begun)  # nothing moves from one item to the next
-USES = (m.Expect, m.Tma, m.PutItem, m.TakeItem, m.Wgmma, m.ClearRows)
+USES = (m.Expect, m.Tma, m.PutItem, m.TakeItem, m.ReadShared, m.Wgmma, m.ClearRows)
 ORDERS = (
     Order(text="a wait before what it waits for", first=(m.Wait,), second=USES, common=_same_slot),
     Order(text="an access before its release", first=(m.PutItem, m.ClearRows), second=(m.Arrive,), common=_release),
-    Order(text="an access before its release", first=(m.TakeItem,), second=(m.Arrive,), common=_release),
+    Order(text="an access before its release", first=(m.TakeItem, m.ReadShared), second=(m.Arrive,), common=_release),
     Order(
         text="the use of a stage before the advance",
         first=(m.Wait,),

@@ -150,10 +150,11 @@ class Value:
     """A register value of one warpgroup of `role`.
 
     kind: `tile` = rows x cols f32 in accumulator layout (cols / 2 registers a thread for 64 rows); `operand` = rows x cols of
-    `dtype` packed as A fragments (cols * bytes / 8 registers for 64 rows); `row` = one f32 per row (2 registers for 64),
-    `partial` when each of the 4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register); `count` =
-    one integer per warp (1 register). `over`: this value lives in the registers of another one of the same kind and size (it is
-    another name for them)."""
+    `dtype` packed as A fragments (cols * bytes / 8 registers for 64 rows); `elements` = rows x cols of `dtype` as they stand in
+    memory, in accumulator layout (as many registers); `row` = one f32 per row (2 registers for 64), `partial` when each of the
+    4 lanes of a quad holds its own share; `flag` = one truth value per warp (1 register); `count` = one integer per warp (1
+    register). `over`: this value lives in the registers of another one of the same kind and size (it is another name for them).
+    """
 
     name: str
     role: str
@@ -176,8 +177,8 @@ class Value:
             return 1
         if self.kind == "row":
             return self.halves
-        words = self.cols // 4 if self.kind == "tile" else self.cols * self.dtype.nbytes // 16
-        return self.halves * words
+        nbytes = 4 if self.kind == "tile" else self.dtype.nbytes
+        return self.halves * self.cols * nbytes // 16
 
     @property
     def registers(self) -> int:
@@ -602,7 +603,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class MapOp:
-    """dst = expr, elementwise. `cols` None: dst is a row value. Leaves: Reg (tile or row values), Scalar, IndexValue,
+    """dst = expr, elementwise. `cols` None: dst is a row value. Leaves: Reg (tile, elements or row values), Scalar, IndexValue,
     Affine, Load (global memory at an access map; outside the tensor's shape it reads 0). dst may occur in expr.
     `when`: a flag; the warps in which it doesn't hold leave dst as it is."""
 
@@ -743,6 +744,16 @@ class StoreShared(Step):
     part: Poly
     slot: Slot
     src: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadShared(Step):
+    """An `elements` value dst = the tile buffer[part, slot], each thread those that lie where its accumulators do."""
+
+    dst: str
+    buffer: str
+    part: Poly
+    slot: Slot
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -242,6 +242,7 @@ VALUES = (
     _value("count", "(? of {rows:int})", cols=1),
     _value("tile", " {rows:int} x {cols:int}"),
     _value("operand", " {rows:int} x {cols:int}"),
+    _value("elements", " {rows:int} x {cols:int}"),
 )
 STEPS = (
     Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
@@ -319,6 +320,7 @@ STEPS = (
     Row(m.Zero, "zero {value:value}"),
     Row(m.Forget, "forget {value:value}"),
     Row(m.StoreShared, "write {buffer part slot:tile} = {src:value}"),
+    Row(m.ReadShared, "read {dst:value} = {buffer part slot:tile}"),
     Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})", {"add": False}),
     Row(m.TmaStore, "store {map coords:box} += {buffer part slot:tile}(? panel {panel:int})", {"add": True}),
     Row(m.CommitStore, "commit_store"),

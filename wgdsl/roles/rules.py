@@ -22,13 +22,14 @@ Found = tuple[Step | None, str]
 ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.WaitStore)
 ALL_THREADS = (
     m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move,
-    m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.CopyOut, m.StoreGlobal, m.ClearRows, m.Mma, m.CopyAsync, m.CommitCopies,
-    m.WaitCopies, m.Classify, m.ListTile, m.Tally,
+    m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.ReadShared, m.CopyOut, m.StoreGlobal, m.ClearRows, m.Mma, m.CopyAsync,
+    m.CommitCopies, m.WaitCopies, m.Classify, m.ListTile, m.Tally,
 )  # fmt: skip
 
 
 MMA_STEP, MMA_COLUMNS, MMA_TYPES = 16, 256, ("bf16", "f16")  # of a product of warps
 CHUNK = 16  # bytes that a thread copies at once
+ELEMENTS, COLUMNS = ("f32", "f16", "bf16", "i32"), 8  # of a tile that threads read from shared memory
 
 
 @dataclass(frozen=True)
@@ -252,10 +253,20 @@ def _products(k: Kernel) -> Iterator[Found]:
                 yield from _product(k, s, values)
             if isinstance(s, m.Mma):
                 yield from _warp_product(s)
+            if isinstance(s, m.ReadShared):
+                yield from _elements(s, values[s.dst], k.buffer(s.buffer))
             if isinstance(s, m.StoreShared):
                 x, b = values[s.src], k.buffer(s.buffer)
                 if x.kind == "tile" and (x.rows, x.cols) != (b.rows, b.cols):
                     yield s, f"`{x.name}` has {x.rows} x {x.cols} elements, a tile of `{b.name}` {b.rows} x {b.cols}"
+
+
+def _elements(s: m.ReadShared, x: m.Value, b: m.Buffer) -> Iterator[Found]:
+    if x.kind != "elements" or (x.rows, x.cols, x.dtype) != (b.rows, b.cols, b.dtype):
+        of = f"{x.rows} x {x.cols} of {x.dtype}"
+        yield s, f"`{x.name}` is a {x.kind} value, {of}: what is read is `elements`, {b.rows} x {b.cols} of {b.dtype}"
+    if b.dtype.name not in ELEMENTS or b.cols % COLUMNS:
+        yield s, f"threads read {', '.join(ELEMENTS)} in groups of {COLUMNS} columns, not {b.cols} columns of {b.dtype}"
 
 
 def _product(k: Kernel, s: m.Wgmma | m.Mma, values: dict[str, m.Value]) -> Iterator[Found]:

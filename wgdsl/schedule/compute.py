@@ -13,6 +13,7 @@ from ..diagnostics.schedule import DoneTwice, NotYetSupported, UnknownName
 from ..foundation.dtypes import F32
 from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Map, Reduce
+from ..program.poly import Poly
 from ..program.streamed import OLD_SUFFIX, State, Streamed
 from ..roles.model import Axis, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
 from ..syntax import ast
@@ -106,6 +107,7 @@ class Computer:
     values: dict[str, Value] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  # node -> value that holds it
     reading: dict[str, str] = field(default_factory=dict)  # guarded state -> row value that exponents of this tile read
+    held: dict[tuple[str, tuple[Poly, ...]], str] = field(default_factory=dict)  # access of a tensor -> its tile in registers
     lazy: dict[str, float] = field(default_factory=dict)  # state -> growth, in log2, up to which it stays where it is
 
     def declare(self, value: Value) -> str:
@@ -246,6 +248,8 @@ class _Ops:
                 return None
             if x.tensor in self.computer.home:
                 return Reg(name=self.computer.home[x.tensor])
+            if (x.tensor, x.access) in self.computer.held:
+                return Reg(name=self.computer.held[x.tensor, x.access])
             if x.tensor.endswith(OLD_SUFFIX):
                 s = self.streamed.state(x.tensor.removesuffix(OLD_SUFFIX))
                 return Reg(name=self.computer.state_value(s)) if s else None

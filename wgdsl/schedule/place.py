@@ -27,6 +27,7 @@ from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 BULK = "tma"  # the engine that copies by tensor maps, and counts bytes on mbarriers
+READABLE = ("f32", "f16", "bf16", "i32")  # elements of a home that threads read
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
 
@@ -170,6 +171,8 @@ class _Placer:
 
     def find_readers(self) -> dict[str, list[RolePlan]]:
         out: dict[str, list[RolePlan]] = {}
+        computing = [r for r in self.plan.roles if any(isinstance(s, ast.ComputeStep) for s in steps_of(r.steps))]
+        out |= {h.name: list(computing) for h in self.plan.homes.values() if h.elements and computing}
         for role in self.plan.roles:
             for s in steps_of(role.steps):
                 if isinstance(s, ast.IssueStep):
@@ -192,8 +195,9 @@ class _Placer:
                 cure = "fill it alone or in one list, the same wherever it is filled"
                 raise WgError(NotFilled(span=h.span, name=h.name, why="is filled in two different groups", cure=cure))
             if h.name not in self.readers:
-                cure = "read it in a product, or remove it and its `fill`"
-                raise WgError(NotFilled(span=h.span, name=h.name, why="is filled, but no product reads it", cure=cure))
+                reader = "compute" if h.elements else "product"
+                cure = f"read it in a {reader}, or remove it and its `fill`"
+                raise WgError(NotFilled(span=h.span, name=h.name, why=f"is filled, but no {reader} reads it", cure=cure))
         for f in self.fills:
             depths = {self.plan.homes[h].stages for h in f.homes}
             if len(depths) > 1:
@@ -233,6 +237,8 @@ class _Placer:
             span=home.span,
         )
         self.shape(home, buffer)
+        if home.elements:
+            self.element_wise(home, buffer)
         inner, along = tensor.shape[-1], self.sides(home, buffer, tensor.shape) if home.engine == BULK else ()
         split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and rank(home, along) < TMA.rank
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
@@ -244,6 +250,19 @@ class _Placer:
             sides=along,
             needs_fallback=home.output and not aligned,
         )
+
+    def element_wise(self, home: Home, b: Buffer) -> None:
+        """A tile that a `compute` reads lies as the products' tiles do: the streamed axis runs along its columns."""
+        if b.cols_index != self.plan.axis:
+            cure = f"a tensor whose last axis is `{self.plan.axis}`, or read it from global memory: drop this line"
+            raise WgError(
+                NotYetSupported(span=home.span, what=f"the tile of `{home.name}`, which a `compute` reads,", cure=cure)
+            )
+        if b.dtype.name not in READABLE:
+            cure = f"elements of type {', '.join(READABLE)}, or read it from global memory: drop this line"
+            raise WgError(
+                NotYetSupported(span=home.span, what=f"a home of {b.dtype} elements that a `compute` reads", cure=cure)
+            )
 
     def finishers(self, home: Home) -> list[RolePlan]:
         """The roles that store through a staging buffer."""

@@ -29,7 +29,7 @@ from ..diagnostics.schedule import (
     WrongTarget,
 )
 from ..foundation.source import Span
-from ..program.expr import Cast, Load, loads, walk
+from ..program.expr import Cast, Expr, loads, walk
 from ..program.graph import Output, ProgramGraph, Reduce
 from ..program.poly import Poly, ceildiv, floordiv
 from ..program.streamed import Streamed
@@ -75,6 +75,7 @@ class Home:
     output: bool
     engine: str
     access: tuple[Poly, ...]
+    elements: bool = False  # threads read it, element by element; no product does
     span: Span | None = field(compare=False)
 
 
@@ -424,8 +425,11 @@ class _Planner:
         if d.tensor not in known:
             self.problems.append(UnknownName(span=d.span, what="input or output", name=d.tensor, known=known))
             return None
-        access = outputs[d.tensor].access if d.tensor in outputs else self.access(d, axis)
-        if access is None:
+        if d.tensor in outputs:
+            access, elements = outputs[d.tensor].access, False
+        elif (found := self.access(d, axis)) is not None:
+            access, elements = found
+        else:
             return None
         reads = frozenset().union(*(p.symbols() for p in access))
         for i in d.indices:
@@ -445,26 +449,36 @@ class _Planner:
             output=d.tensor in outputs,
             engine=d.engine or "",
             access=access,
+            elements=elements,
             span=d.span,
         )
 
-    def access(self, d: ast.HomeDecl, axis: str) -> tuple[Poly, ...] | None:
-        """The access map with which contractions read an input; of several the one that has the home's indices."""
-        reads = (x for n in self.graph.nodes if isinstance(n, Reduce) for x in loads(n.body) if isinstance(x, Load))
-        every = list(dict.fromkeys(x.access for x in reads if x.tensor == d.tensor))
+    def access(self, d: ast.HomeDecl, axis: str) -> tuple[tuple[Poly, ...], bool] | None:
+        """The access map with which products read an input, or else everybody; of several the one that has the home's indices.
+        And whether no product does."""
+        contracts = [n.body for n in self.graph.nodes if isinstance(n, Reduce) and n.is_contract]
+        every = self.reads(d.tensor, contracts)
+        elements = not every
+        if elements:
+            every = self.reads(d.tensor, [e for n in self.graph.nodes for e in n.exprs()])
         symbols = {a: frozenset().union(*(p.symbols() for p in a)) for a in every}
         meant = [a for a in every if symbols[a] >= {*d.indices} and (axis in d.indices) == (axis in symbols[a])]
         found = every if len(every) == 1 else meant
         if len(found) == 1:
-            return found[0]
-        what = f"a home for `{d.tensor}`, which no product reads"
-        cure = "read it from global memory: drop this line"
+            return found[0], elements
+        what = f"a home for `{d.tensor}`, which nothing reads"
+        cure = "drop this line"
         if every:
-            what = f"a home for `{d.tensor}`, which products read in {len(every)} ways,"
+            what = f"a home for `{d.tensor}`, which {'steps' if elements else 'products'} read in {len(every)} ways,"
             forms = (", ".join(i for i in self.graph.extents if i in symbols[a] and i not in self.grid_axes()) for a in every)
             cure = f"name the indices of one: {' or '.join(f'`{d.name} = {d.tensor}[{form}]`' for form in forms)}"
         self.problems.append(NotYetSupported(span=d.span, what=what, cure=cure))
         return None
+
+    @staticmethod
+    def reads(tensor: str, bodies: list[Expr]) -> list[tuple[Poly, ...]]:
+        """The distinct access maps with which expressions read a tensor."""
+        return list(dict.fromkeys(x.access for e in bodies for x in loads(e) if x.tensor == tensor))
 
     def grid_axes(self) -> frozenset[str]:
         """Indices of which a CTA has one."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NeverComputed, NoHome, NotYetSupported, StillInFlight, UnknownName
 from ..foundation.source import Span
-from ..program.expr import Expr, Reg, apply, loads
+from ..program.expr import Expr, Reg, apply, loads, regs
 from ..program.poly import Poly
-from ..roles.model import Axis, Compute, MapOp, Pack, Step, Value
+from ..roles.model import Axis, Compute, MapOp, Op, Pack, ReadShared, Step, Value
 from ..syntax import ast
 from .compute import Assignment, Computer, resolve
 from .flight import tile_text
@@ -74,6 +74,33 @@ class RegisterWriter(RingWriter):
                 product = f"{g.product}{tile_text(self.plan.axis, g.rel)}"
                 raise WgError(StillInFlight(span=span, product=product, touched=what, issued=g.span))
 
+    def element_homes(self, step: int) -> tuple[str, ...]:
+        """The homes whose elements a `compute` reads in some copy of it, masked or not."""
+        names = self.assignment.nodes.get(step, ())
+        read = [x for n in names for e in self.exprs(n) for x in loads(e)]
+        if self.streamed.masks.union(self.streamed.masked_states) & {*names, *(x.tensor for x in read)}:
+            read += [x for m in self.trip.partials for x in loads(m.predicate)]
+        homes = (h for h in self.plan.homes.values() if h.elements)
+        return tuple(h.name for h in homes if any((x.tensor, x.access) == (h.tensor, h.access) for x in read))
+
+    def declare_elements(self, home: str) -> None:
+        """The registers in which a tile stands that a `compute` reads."""
+        h, b = self.plan.homes[home], self.placement.placed[home].buffer
+        if b.rows != self.computer.rows:
+            what = f"the tile of `{home}`, of {b.rows} rows where the products have {self.computer.rows},"
+            raise WgError(NotYetSupported(span=h.span, what=what, cure="read it from global memory: drop this line"))
+        value = Value(name=f"{home}.held", role=self.role.name, kind="elements", dtype=b.dtype, cols=b.cols, rows=b.rows)
+        self.computer.held[h.tensor, h.access] = self.computer.declare(value)
+
+    def read_elements(self, homes: tuple[str, ...], rel: int, ops: list[Op]) -> None:
+        """Take the tiles that operations read out of shared memory."""
+        used = {name for op in ops for e in op.exprs for name in regs(e)}
+        for home in homes:
+            h = self.plan.homes[home]
+            dst, slot = self.computer.held[h.tensor, h.access], self.slot(self.placement.ring_of[home], rel)
+            if dst in used:
+                self.emit(ReadShared(dst=dst, buffer=home, part=self.part_of(home), slot=slot))
+
     def compute(self, s: ast.ComputeStep, rel: int, position: Poly, masks: tuple[Partial, ...], first: bool) -> None:
         """What a step evaluates for one tile. `first`: nothing has been seen before it."""
         step = self.computes.index(s)
@@ -91,7 +118,11 @@ class RegisterWriter(RingWriter):
         partial = self.trip.lists.partial(position) if self.trip.lists is not None and masks else None
         predicates = tuple(m.predicate for m in masks)
         ops = self.computer.ops(names, self.assignment.after(step), rows, cols, predicates, first, partial)
+        homes = self.element_homes(step)
+        self.read_elements(homes, rel, ops)
         self.emit(Compute(ops=tuple(ops), note=ast_text(s)))
+        for ring in dict.fromkeys(self.placement.ring_of[h] for h in homes):
+            self.read_done(ring, rel)
         for n in names:
             self.state.computed[n] = rel
         moves = [n for n in names for t in self.streamed.states if n in t.references]

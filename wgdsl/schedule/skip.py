@@ -29,6 +29,7 @@ class Skipper:
     role: RolePlan
     ids: Ids
     products: Mapping[str, Product]
+    elements: Mapping[int, tuple[str, ...]]  # the homes that a `compute` reads, by its identity
     loop: ast.ForStep
 
     def before(self) -> tuple[Step, ...]:
@@ -49,16 +50,18 @@ class Skipper:
         return (Loop(var=var, start=start, stop=stop, mask="{empty}", body=body, span=self.loop.span),)
 
     def rings(self) -> list[str]:
-        """Rings of the streamed tiles that the role reads, in the order in which it frees the slots of one tile: products that
-        are issued further ahead are done earlier."""
-        issued = {
-            name_of(s.target): step_offset(s, self.trip.axis) or 0
-            for s in steps_of(self.loop.body)
-            if isinstance(s, ast.IssueStep)
-        }
-        products = sorted(self.products.values(), key=lambda p: -issued.get(p.name, 0))
-        homes = (h for p in products for h in (p.a, p.b) if h is not None)
+        """Rings of the streamed tiles that the role reads, in the order in which it frees the slots of one tile: those of steps
+        that run further ahead earlier."""
+        readers = [s for s in steps_of(self.loop.body) if isinstance(s, ast.IssueStep | ast.ComputeStep)]
+        readers.sort(key=lambda s: -(step_offset(s, self.trip.axis) or 0))
+        homes = (h for s in readers for h in self.read_by(s))
         return list(dict.fromkeys(self.placement.ring_of[h] for h in homes if self.plan.axis in self.plan.homes[h].indices))
+
+    def read_by(self, s: ast.IssueStep | ast.ComputeStep) -> tuple[str, ...]:
+        if isinstance(s, ast.ComputeStep):
+            return self.elements.get(id(s), ())
+        p = self.products[name_of(s.target)]
+        return tuple(h for h in (p.a, p.b) if h is not None)
 
     def free(self, ring: str) -> Iterator[Step]:
         """The tile of a ring has arrived, and its slot is free again."""

@@ -129,8 +129,18 @@ class RoleSync(RegisterWriter):
         # two operands of one product may come from one ring: that is one use
         self.uses = {r: sum(r in self.rings_of(p) for p in self.products.values()) for r in self.uses}
         self.assignment = assign(self.streamed, self.computes, frozenset(p.node.name for p in self.products.values()))
+        self.element_reads()
         accumulators = {p.name: p.node.name for p in self.products.values()}
         self.computer.lazy = lazy_states(self.streamed, self.role.steps, accumulators)
+
+    def element_reads(self) -> None:
+        """A `compute` reads a tile once, as a product does."""
+        for step in range(len(self.computes)):
+            homes = self.element_homes(step)
+            for home in homes:
+                self.declare_elements(home)
+            for ring in {self.placement.ring_of[h] for h in homes}:
+                self.uses[ring] = self.uses.get(ring, 0) + 1
 
     def once_fills(self) -> None:
         """What stands in `once` runs in place of the loop if there is no tile, so it may need none, and takes no turn."""
@@ -279,7 +289,7 @@ class RoleSync(RegisterWriter):
         self.emit(*self.dynamic_init())
         skipper = Skipper(
             plan=self.plan, placement=self.placement, trip=self.trip, role=self.role, ids=self.ids, products=self.products,
-            loop=loop,
+            elements={id(s): self.element_homes(k) for k, s in enumerate(self.computes)}, loop=loop,
         )  # fmt: skip
         self.emit(*skipper.before())
         some = self.trip.last - self.trip.first
@@ -471,10 +481,14 @@ class RoleSync(RegisterWriter):
             if copy is None or item.offset is None or position is None:
                 raise WgError(self.outside_loop(s, "a `compute`"))
             first = position == self.trip.first and copy.kind == "prologue" and self.static_first()
+            self.wait_all(dict.fromkeys(self.element_homes(self.computes.index(s)), item.offset))
+            self.take_turn()
             self.compute(s, item.offset, position, copy.masks, first)
         elif isinstance(s, ast.PackStep):
+            self.take_turn()
             self.pack(name_of(s.target), item.offset, s.span)
         elif isinstance(s, ast.RescaleStep):
+            self.take_turn()
             self.rescale(s)
         elif isinstance(s, ast.FinishStep):
             self.finish(s)

@@ -223,9 +223,10 @@ class Scope:
         value = self.m.registers.values.get(name)
         data = self.m.registers.read(name)
         assert value is not None
-        if self.cols is None and value.kind == "tile":
+        tile = value.kind in ("tile", "elements")
+        if self.cols is None and tile:
             raise self.m.fault(IllFormed, why=f"`{name}` is a tile value, used where there is no column")
-        if self.cols is not None and value.kind == "tile" and value.cols != self.cols.count:
+        if self.cols is not None and tile and value.cols != self.cols.count:
             raise self.m.fault(IllFormed, why=f"`{name}` has {value.cols} columns, the tile {self.cols.count}")
         if self.cols is not None and value.kind == "row" and data.shape[1] == QUAD:
             raise self.m.fault(LaneShares, value=name)

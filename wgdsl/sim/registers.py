@@ -82,7 +82,7 @@ class RegisterFile:
 
     def read(self, name: str) -> np.ndarray:
         """A tile or row value, for the warp's own instructions."""
-        r = self.find(name, "tile", "row")
+        r = self.find(name, "tile", "elements", "row")
         r.touched = True
         return self._content(name, r)
 
@@ -114,7 +114,7 @@ class RegisterFile:
         r.data = None
 
     def write(self, name: str, data: np.ndarray) -> None:
-        r = self.find(name, "tile", "row", "operand", "flag", "count")
+        r = self.find(name, "tile", "elements", "row", "operand", "flag", "count")
         self._at_rest(name, r.writers)
         self._at_rest(name, r.readers)
         r.data, r.touched = data, True

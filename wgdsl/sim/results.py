@@ -72,6 +72,16 @@ def store_shared(a: Agent, s: m.StoreShared) -> None:
     tile.data[a.row : a.row + a.rows] = rounded(values, b.dtype)
 
 
+@means(m.ReadShared)
+def read_shared(a: Agent, s: m.ReadShared) -> None:
+    """The warp's own rows."""
+    a.need_warp()
+    tile = a.tile(s.buffer, s.part, s.slot)
+    a.registers.find(s.dst, "elements")
+    a.cta.memory.read(a, tile.cells, asynchronous=False)
+    a.registers.write(s.dst, tile.data[a.row : a.row + a.rows].astype(np.float32))
+
+
 @means(m.CopyOut)
 def copy_out(a: Agent, s: m.CopyOut) -> None:
     """Thread t copies the elements t, t + 128, ... of the tile, counted row by row; or chunks of 16 bytes."""

@@ -288,6 +288,18 @@ def copy_out(k: Maker, s: m.CopyOut, by_thread: bool, at: At) -> Iterator[Event]
     yield event
 
 
+@makes(m.ReadShared)
+def read_shared(k: Maker, s: m.ReadShared, by_thread: bool, at: At) -> Iterator[Event]:
+    yield Touching.of(k, use(0, k.registers(s.dst)))
+    read = _reading(k, s, s, READ, by_thread, at)
+
+    def event(x: Machine) -> bool:
+        read(x)
+        return False
+
+    yield event
+
+
 @makes(m.StoreShared)
 def store_shared(k: Maker, s: m.StoreShared, by_thread: bool, at: At) -> Iterator[Event]:
     yield Touching.of(k, use(k.registers(s.src), 0))

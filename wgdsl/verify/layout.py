@@ -150,7 +150,7 @@ def uses(u: Unit) -> Iterator[Use]:
             yield s.buffer, _KINDS[type(s)]
 
 
-TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.CopyOut | m.CopyAsync
+TOUCHING = m.Tma | m.TmaStore | m.StoreShared | m.ClearRows | m.PutItem | m.TakeItem | m.ReadShared | m.CopyOut | m.CopyAsync
 _KINDS: dict[type[Step], str] = {
     m.Tma: FILL,
     m.TmaStore: STORE,
@@ -158,6 +158,7 @@ _KINDS: dict[type[Step], str] = {
     m.ClearRows: CLEAR,
     m.PutItem: PUT,
     m.TakeItem: READ,
+    m.ReadShared: READ,
     m.CopyOut: READ,
     m.CopyAsync: COPY,
 }

@@ -100,6 +100,9 @@ __device__ __forceinline__ float quad_max(float a) {
   a = max_nan(a, __shfl_xor_sync(~0u, a, 2));
   return a;
 }
+__device__ __forceinline__ void bar_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
+}
 __device__ __forceinline__ float exp2(float a) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
@@ -109,9 +112,6 @@ __device__ __forceinline__ float log2_approx(float a) {
   float r;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
   return r;
-}
-__device__ __forceinline__ void bar_sync(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
 }
 __device__ __forceinline__ unsigned pack_bf16(float a, float b) {
   unsigned r;
@@ -414,6 +414,8 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
 #line 26 "schedules/hopper/attention_softmax_turns.wg"
         // compute P.exp[j]
+        // my turn
+        ptx::bar_sync(wg + 1, 256);
         // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
         {
           const float f = scale * 1.442695f;
@@ -455,8 +457,6 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-        // my turn
-        ptx::bar_sync(wg + 1, 256);
         // the next one's turn
         ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
 #line 28 "schedules/hopper/attention_softmax_turns.wg"
@@ -595,6 +595,8 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
             P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
 #line 26 "schedules/hopper/attention_softmax_turns.wg"
           // compute P.exp[j]
+          // my turn
+          ptx::bar_sync(wg + 1, 256);
           // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
           {
             const float f = scale * 1.442695f;
@@ -644,8 +646,6 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-          // my turn
-          ptx::bar_sync(wg + 1, 256);
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
 #line 28 "schedules/hopper/attention_softmax_turns.wg"
@@ -748,6 +748,8 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
           }
 #line 26 "schedules/hopper/attention_softmax_turns.wg"
           // compute P.exp[j]
+          // my turn
+          ptx::bar_sync(wg + 1, 256);
           // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
           {
             const float f = scale * 1.442695f;
@@ -797,8 +799,6 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-          // my turn
-          ptx::bar_sync(wg + 1, 256);
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
 #line 28 "schedules/hopper/attention_softmax_turns.wg"
