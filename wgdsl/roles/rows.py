@@ -320,7 +320,7 @@ STEPS = (
     Row(m.Zero, "zero {value:value}"),
     Row(m.Forget, "forget {value:value}"),
     Row(m.StoreShared, "write {buffer part slot:tile} = {src:value}"),
-    Row(m.ReadShared, "read {dst:value} = {buffer part slot:tile}"),
+    Row(m.ReadShared, "hold {dst:value} = {buffer part slot:tile}"),
     Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})", {"add": False}),
     Row(m.TmaStore, "store {map coords:box} += {buffer part slot:tile}(? panel {panel:int})", {"add": True}),
     Row(m.CommitStore, "commit_store"),
