@@ -78,6 +78,7 @@ MASKS = {
     "a row of truth values": where("not keep[b,j] and j <= i", "in keep: bool[B, N]"),
     "not a conjunction": where("not (j > i and j > 20)"),
     "two conjunctions": where("(j <= i and j > i - 50) or (j < 10 and not i == 3)"),
+    "the other diagonal": where("i + j >= M"),
     "bands": where("0 <= i - j < 20 or 60 <= i - j < 80"),
 }
 SCORES = {

@@ -159,6 +159,8 @@ def _affine(plan: Plan, p: Affine) -> _Limits:
         ends = [floordiv(x, -c.constant) for x in (highest, own, lowest)]
         return _Limits(upper=Side(ends[0], ends[1], ends[2], rows), exact=exact)
     ends = [ceildiv(-x, c.constant) for x in (highest, own, lowest)]
+    if any(_rises(rest, s) for s in rest.symbols() & set(plan.graph.extents) if plan.is_split(s)):
+        ends[2] = maximum(ends[2], ends[0])  # a warpgroup past the last row is none that sees everything: others clear
     return _Limits(lower=Side(ends[0], ends[1], ends[2], rows), exact=exact)
 
 
