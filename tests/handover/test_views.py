@@ -188,16 +188,17 @@ def test_b25_what_keeps_the_rules_is_right(schedule, device, view):
     assert attention(q, k, v).faults(*got) == []
 
 
+@on_devices
 @on_schedules
 @pytest.mark.parametrize("pitch", [1185, 1733])
 @pytest.mark.parametrize("start", [0, 1])
-def test_b25_elementwise_tensors_may_lie_anywhere(schedule, pitch, start):
+def test_b25_elementwise_tensors_may_lie_anywhere(schedule, device, pitch, start):
     """A bias of f32 whose rows are 6932 bytes apart, one whose first element is off by 4 bytes: threads load those."""
     q, k, v = qkv(70, 100)
     room = hashed(4, (70 * pitch + start,), -3, 3, "f32")
     w = room[start:].reshape(70, pitch)[:, :100]
     kernel = made(program(f"{SCORE} + w[i,j]", declared="in w: f32[M, N]"), schedule, "f16")
-    assert attention(q, k, v, bias=w.astype(np.float64)).faults(*attend(kernel, "sim", q, k, v, w=w)) == []
+    assert attention(q, k, v, bias=w.astype(np.float64)).faults(*attend(kernel, device, q, k, v, w=w)) == []
 
 
 @on_schedules
