@@ -25,6 +25,7 @@ SCORE = "S[b,g,r,i,j] * scale"
 CAP = 30.0
 DOCUMENTS = 16
 FLEX = "Flex"
+LISTED = "schedule listed extends fa3 { stream j descending listed }"
 
 Score = Callable[..., Any]  # (x, b, h, i, j) -> scores, of tensors that broadcast
 
@@ -32,8 +33,8 @@ Score = Callable[..., Any]  # (x, b, h, i, j) -> scores, of tensors that broadca
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A variant. shape: batch, length, heads, key heads. statement: what stands for X. declarations: lines that it needs.
-    example, schedules: where the program and its own schedules are, in place of a statement. inputs: the tensors of what is
-    declared, by name. score, mask: the same for FlexAttention and for the reference. fa3: arguments of FlashAttention-3, or
+    example: where the program is, in place of a statement. schedules: those of its own, in the example's folder or `beside` the
+    program. inputs: the tensors of what is declared, by name. score, mask: the same for FlexAttention and for the reference. fa3: arguments of FlashAttention-3, or
     None where it has no such variant."""
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     declarations: tuple[str, ...] = ()
     example: str = ""
     schedules: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     inputs: Callable[[tuple[int, int, int, int]], dict[str, Any]] = lambda shape: {}
     score: Callable[[dict[str, Any]], Score] | None = None
     mask: Callable[[dict[str, Any]], Score] | None = None
@@ -56,7 +58,7 @@ class Case:
         at = next(k for k, line in enumerate(lines) if line.lstrip().startswith("X["))
         lines[at] = f"  X[b,g,r,i,j] = {self.statement}"
         first = next(k for k, line in enumerate(lines) if line.lstrip().startswith("let h"))
-        return "\n".join([*lines[:first], *self.declarations, *lines[first:]]) + "\n"
+        return "\n".join([*lines[:first], *self.declarations, *lines[first:], *self.beside]) + "\n"
 
 
 def every_case(given: argparse.Namespace) -> Iterator[Case]:
@@ -115,9 +117,9 @@ def every_case(given: argparse.Namespace) -> Iterator[Case]:
             declarations=("in here: i32[B, M]", "in there: i32[B, N]"),
             statement=f"{SCORE} where here[b,i] == there[b,j]{also}",
             inputs=documents,
-            mask=lambda t, also=also: (
-                lambda b, h, i, j: (t["here"][b, i] == t["there"][b, j]) & ((j <= i) if also else (j == j))
-            ),
+            mask=partial(same_document, causal=bool(also)),
+            schedules=("listed",),
+            beside=(LISTED,),
         )
 
 
@@ -238,9 +240,10 @@ def own(case: Case, given: dict[str, Any], q, k, v, schedule: str, target: str) 
         options={} if case.example else {"lse": False},
     )
     out = torch.full_like(q, float("nan"))
+    kept = {"tiles": kernel.list_tiles(Q=q, K=k, V=v, **given)} if schedule == "listed" else {}
 
     def call():
-        kernel(Q=q, K=k, V=v, **given, out={"O": out})
+        kernel(Q=q, K=k, V=v, **given, **kept, out={"O": out})
         return out
 
     return call
