@@ -14,11 +14,14 @@ import numpy as np
 from tests.fuzz.case import Case
 from tests.fuzz.inputs import arrays
 from wgdsl.diagnostics.model import WgError
-from wgdsl.driver import compile
+from wgdsl.driver import Settings, compile, prepare
+from wgdsl.forms import explained
+from wgdsl.foundation.source import Source
 from wgdsl.reference.evaluate import evaluate
 from wgdsl.runtime.bind import Bound, shape_of
 from wgdsl.runtime.kernel import Kernel
 from wgdsl.runtime.launch import refusals
+from wgdsl.syntax.formatter import fmt
 from wgdsl.tools.judge import judge
 from wgdsl.tools.running import unwritten
 
@@ -28,6 +31,7 @@ ALLOWED = {
     "WG0706": "more registers than the pool has",
     "WG0707": "more registers than a thread has",
     "WG0708": "more shared memory than there is",
+    "WG0722": "more sizes than the verifier tries",
 }
 LIMIT = 240  # seconds for a case
 
@@ -59,12 +63,15 @@ def compiled(case: Case, build: bool = False) -> Kernel:
 
 
 def check(case: Case, device: str = "sim", seed: int = 0, build: bool = False) -> Outcome:
-    """seed: of the inputs and the order of events. build: compile the CUDA text too, where nothing runs it."""
+    """seed: of the inputs and the order of events; every fourth case is read back from its explicit form too. build: compile
+    the CUDA text too, where nothing runs it."""
     out = Outcome()
     try:
         with limited(LIMIT), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kernel = compiled(case, build or device == "gpu")
+            if device == "sim" and seed % 4 == 0:
+                out.wrong += unlike(case, kernel)
             for k, dims in enumerate(case.sizes):
                 out.wrong += [f"{given(dims)}: {w}" for w in run(case, kernel, dims, device, seed + k)]
                 out.runs += 1
@@ -79,6 +86,18 @@ def check(case: Case, device: str = "sim", seed: int = 0, build: bool = False) -
         out.wrong.append(f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}")
         out.message = traceback.format_exc()
     return out
+
+
+def unlike(case: Case, kernel: Kernel) -> list[str]:
+    """How the kernel's explicit form, read back, differs from it."""
+    settings = Settings(options=case.options, types={"T": case.dtype}, dims=case.dims)
+    _, journal = prepare(case.text, schedule=case.schedule, target=case.target, settings=settings)
+    text = explained(journal.forms)
+    again = compile(text, build=False)
+    laid_out = fmt(Source("explicit.wg", text))
+    wrong = [] if fmt(Source("explicit.wg", laid_out)) == laid_out else ["explicit form: laid out twice"]
+    wrong += [] if again.roles == kernel.roles else ["explicit form: other roles"]
+    return wrong + ([] if again.forms.texts == kernel.forms.texts else ["explicit form: another CUDA text"])
 
 
 def given(dims: Mapping[str, int]) -> str:

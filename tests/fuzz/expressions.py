@@ -54,7 +54,7 @@ class Scope:
 
     def __init__(self, program: Program, axes: Mapping[str, str], exact: bool = False):
         self.p, self.c, self.axes, self.exact = program, program.c, dict(axes), exact
-        self.rows, self.columns = list(axes)[-2:]
+        self.rows, self.columns = [*axes, *axes][-2:]  # one and the same if there is but one
 
     def value(self, main: str, depth: int) -> str:
         """An expression in which `main` takes part."""

@@ -103,7 +103,7 @@ def _results(program: Program, scope: Scope, shape: Shape, left: str, main: str)
     c = program.c
     value = scope.value(main, c.index(4))
     if c.chance(30):
-        program.statement(f"E{left}", value)
+        program.statement(f"E{left}", value + _where(program, scope))
         value = f"E{left}"
     names = ["C", *(["D"] if c.chance(30) else [])]
     for k, name in enumerate(names):

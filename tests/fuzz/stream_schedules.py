@@ -57,10 +57,13 @@ class _Common:
                 return
 
     def stream(self) -> str:
-        return f"stream j{self.c.pick('', ' descending')}"
+        return f"stream j{self.c.pick('', ' descending')}{f' split s in {self.c.pick(2, 3, 5)}' if self.s.split else ''}"
+
+    def combine(self) -> list[str]:
+        return [f"combine {', '.join(r for _, r in self.s.values.values())} by atomic_add"] if self.s.split else []
 
     def grid(self, kind: str, order: str) -> str:
-        axes = [*self.s.heads, "i"]
+        axes = [*self.s.heads, *(["s"] if self.s.split else []), "i"]
         return f"grid {kind}over ({', '.join(self.c.order(axes) if self.c.chance(30) else axes)}){order}"
 
     def rescale(self, lazy: str) -> list[str]:
@@ -79,7 +82,8 @@ class _Common:
         lines = []
         for x in self.operands:
             ring = f" ring {self.rings[x]}" if self.rings[x] > 1 else ""
-            lines.append(f"smem {x}s = {x}[{'i' if self.is_rows(x) else 'j'}] by {engine}{ring}")
+            held = self.s.homes.get(x, f"{x}[{'i' if self.is_rows(x) else 'j'}]")
+            lines.append(f"smem {x}s = {held} by {engine}{ring}")
         return lines + [f"smem {x}s = {x}[i] by {store}{f' over {over}' if over else ''}" for x, over in self.staged.items()]
 
     def scored(self, engine: str, at: str) -> list[str]:
@@ -102,46 +106,51 @@ class _Hopper(_Common):
         c, s = self.c, self.s
         keys = (64, 128, 32, 48, 80, 96, 16, 112)
         fits = [(g, n) for g in (2, 1, 3, 4) for n in keys if self.registers(n) <= ROOM[g]] or [(1, 16)]
-        groups = c.pick(*dict.fromkeys(g for g, _ in fits))
+        own = c.chance(10) and any(g == 2 for g, _ in fits)  # work items of its own for each warpgroup
+        groups = 2 if own else c.pick(*dict.fromkeys(g for g, _ in fits))
         columns = c.pick(*[n for g, n in fits if g == groups])
-        rows = 64 * groups
-        ahead = bool(s.values) and c.chance(55)
-        persistent = c.chance(55)
+        rows = 64 if own else 64 * groups
+        ahead = bool(s.values) and c.chance(55) and not own
+        persistent = own or c.chance(55)
         dynamic = persistent and c.chance(40)
         for x in self.operands:
-            self.rings[x] = c.pick(1, 1, 2) if self.is_rows(x) else c.pick(2, 1, 2, 3, 4)
-        self._stage(groups, columns)
+            self.rings[x] = (2 if own else c.pick(1, 1, 2)) if self.is_rows(x) else c.pick(2, 1, 2, 3, 4)
+        self._stage(groups, columns, own)
         self.fit(rows, columns)
         self._recheck(groups)
+        sets = ahead and groups < 3 and self.registers(columns) + columns // 4 <= ROOM[groups] and c.chance(15)
         joined = ahead and persistent and c.chance(25) and self._joinable()
         kind = f"persistent {'dynamic ' if dynamic else ''}{'joined ' if joined else ''}" if persistent else ""
-        order = c.pick("", " longest_first") if s.causal else ""
+        order = c.pick("", " longest_first") if s.causal and not s.split else ""
         if s.heads and c.chance(20):
             order += f" section ({', '.join(s.heads)}) within {c.pick('1 MB', '16 KB')}"
-        skip = c.chance(35) and not joined
+        skip = c.chance(35) and not joined and not own
         return [
             f"tile i {rows}, j {columns}",
             self.stream(),
             self.grid(kind, order),
+            *self.combine(),
             *(["skip empty per warpgroup"] if skip else []),
             f"role load : 1 warpgroup, registers {LOAD[groups]}",
-            f"role math : {groups} warpgroup{'s' if groups > 1 else ''}, registers {ROOM[groups]}, split i",
+            f"role math : {groups} warpgroup{'s' if groups > 1 else ''}, registers {ROOM[groups]}, "
+            f"split {'tiles' if own else 'i'}",
             *self.homes("tma", "tma"),
-            *self._loader(ahead),
-            *self._math(ahead, persistent),
+            *(["regs P ring 2"] if sets else []),
+            *self._loader(ahead, own),
+            *self._math(ahead, persistent, own, sets),
         ]
 
-    def _stage(self, groups: int, columns: int) -> None:
+    def _stage(self, groups: int, columns: int, own: bool) -> None:
         c, s = self.c, self.s
         for x, size in s.staged.items():
-            if not c.chance(75):
+            if s.split or not c.chance(75):
                 continue
             value = next(v for v, r in s.values.values() if r == x)
             first = next(iter(s.scores.values()))[0]
             options = [""]
             if not self.staged and 64 * self.wide(x) * size <= 64 * self.wide(first) * 2:
                 options.append(f"{first}s")
-            if not self.staged and 64 * self.wide(x) * size <= columns * self.wide(value) * 2:
+            if not self.staged and not own and 64 * self.wide(x) * size <= columns * self.wide(value) * 2:
                 options.append(f"{value}s")
             self.staged[x] = c.pick(*options)
 
@@ -154,26 +163,27 @@ class _Hopper(_Common):
 
     def _joinable(self) -> bool:
         rows = [q for q, _ in self.s.scores.values()]
-        return all(self.rings[q] > 1 for q in rows)
+        over = {f"{q}s" for q in rows}
+        return all(self.rings[q] > 1 for q in rows) and not over & {*self.staged.values()}
 
-    def _loader(self, ahead: bool) -> list[str]:
+    def _loader(self, ahead: bool, own: bool) -> list[str]:
         c, s = self.c, self.s
         at = "j+1" if ahead else "j"
         rows = [q for q, _ in s.scores.values()]
         keys = [f"fill {k}s[{at}]" for _, k in s.scores.values()]
         values = [f"fill {v}s[j]" for v, _ in s.values.values()]
-        if len(rows) == 1 and c.chance(50):
+        if len(rows) == 1 and not own and c.chance(50):
             return ["load {", f"fill {rows[0]}s.0", "for j {", *keys, f"once {{ fill {rows[0]}s.rest }}", *values, "} }"]
         return ["load {", *(f"fill {q}s" for q in rows), "for j {", *keys, *values, "} }"]
 
-    def _math(self, ahead: bool, persistent: bool) -> list[str]:
+    def _math(self, ahead: bool, persistent: bool, own: bool, sets: bool) -> list[str]:
         c, s = self.c, self.s
         lazy = "" if s.shows_maximum else c.pick("", " when grown by 8", " when grown by 2")
         rescale = self.rescale(lazy)
-        turn = c.pick("", "issues", "compute")
+        turn = "" if own else c.pick("", "issues", "compute")
         rows = [q for q, _ in s.scores.values()]
         over = next(iter(self.staged.values()), "")
-        deferred = persistent and len(self.staged) == 1 and over not in {f"{v}s" for v, _ in s.values.values()}
+        deferred = persistent and not own and len(self.staged) == 1 and over not in {f"{v}s" for v, _ in s.values.values()}
         deferred = deferred and all(self.rings[q] > 1 for q in rows) and c.chance(30)
         wait_store = [f"once {{ await {x}s }}" for x in self.staged] if deferred else []
         if ahead:
@@ -184,8 +194,9 @@ class _Hopper(_Common):
                 *wait_store,
                 *(f"await {x}[j+1]" for x in s.scores),
                 *_turn(["compute P[j+1]"], turn == "compute"),
+                *(["pack P[j+1]"] if sets else []),
                 *(f"await {x}[j]" for x in s.values),
-                "pack P[j+1]",
+                *([] if sets else ["pack P[j+1]"]),
                 *rescale,
             ]
         else:
@@ -200,7 +211,8 @@ class _Hopper(_Common):
                 *self.multiplied("wgmma"),
                 *(f"await {x}[j]" for x in s.values),
             ]
-        return ["math {", *(f"await {q}s" for q in rows), "for j {", *body, "}", *self.finish(), "}"]
+        loop = _turn(["for j {", *body, "}"], own)
+        return ["math {", *(f"await {q}s" for q in rows), *loop, *self.finish(), "}"]
 
 
 def _turn(steps: list[str], wanted: bool) -> list[str]:
@@ -219,17 +231,18 @@ class _Ampere(_Common):
         columns = c.pick(*[n for w, m, n in fits if (w, m) == (warps, rows)])
         first = next(iter(s.scores.values()))[0]
         for x, size in s.staged.items():
-            if c.chance(70):
+            if not s.split and c.chance(70):
                 fits_over = not self.staged and self.wide(x) * size <= self.wide(first) * 2
                 self.staged[x] = c.pick(f"{first}s", "") if fits_over else ""
         for x in self.operands:
             self.rings[x] = 1 if self.is_rows(x) else c.pick(1, 2)
         self.fit(rows, columns)
-        order = c.pick("", " longest_first") if s.causal else ""
+        order = c.pick("", " longest_first") if s.causal and not s.split else ""
         return [
             f"tile i {rows}, j {columns}",
             self.stream(),
             self.grid(c.pick("", "", "persistent "), order),
+            *self.combine(),
             f"role math : {warps} warps, registers 255, split i",
             *self.homes("cp_async", "copy"),
             *self._math(),

@@ -29,8 +29,11 @@ class Stream:
     rows: list[str] = field(default_factory=list)
     staged: dict[str, int] = field(default_factory=dict)  # results that can be staged: bytes of an element
     width_of: dict[str, str] = field(default_factory=dict)  # operand or result -> the dim of its columns
+    kv: str = ""  # the access of keys (0, d) and values (1, e), where they are one tensor
+    homes: dict[str, str] = field(default_factory=dict)  # operand -> what its home holds, if that isn't its tile
     causal: bool = False
     shows_maximum: bool = False
+    split: bool = False  # the stream is cut into parts
     extras: int = 0
 
 
@@ -47,16 +50,19 @@ def streams(c: Choices) -> Case:
         w.weigh()
         w.multiply()
     w.reduce()
+    sums = s.weights and s.weights not in RUNNING and not s.rows
+    s.split = bool(sums) and c.chance(30)
     text = schedule(c, s, target)
     sizes = []
     for k in range(2):
         m, n = c.pick(*SIZES) if k or c.chance(50) else SIZES[0]
         sizes.append({"M": m, "N": n, **{DIMS[x]: c.pick(2, 1, 3) if x in "br" else c.pick(1, 2) for x in s.heads}})
     return Case(
-        kind=f"{s.weights or 'rows'}{', two values' if values == 2 else ''}{', exact' if exact else ''}",
+        kind=f"{s.weights or 'rows'}{', two values' if values == 2 else ''}{', exact' * exact}{', split' * s.split}",
         text="wg 1\n" + program.text() + text,
         target=target,
         sizes=tuple(x | s.widths for x in sizes),
+        any_order=s.split,
         dims=s.widths,
         options=program.options,
         dtype=c.pick("bf16", "f16"),
@@ -76,6 +82,7 @@ class Writer:
         self.all = ",".join((*s.heads, "i", "j"))
         self.row = ",".join((*s.heads, "i"))
         self.scope = Scope(program, {x: DIMS[x] for x in (*self.query, "i", "j")}, exact)
+        self.rows = Scope(program, {x: DIMS[x] for x in (*self.query, "i")}, exact)
 
     def declare(self, two_scores: bool, values: int) -> None:
         s, p, c = self.s, self.p, self.c
@@ -84,14 +91,30 @@ class Writer:
         if "r" in s.heads:
             dims.append("H = G * R")
             p.declare("let h = g * R + r")
-        p.declare("dims " + ", ".join(dims))
         wide = [x for x in WIDTHS if x <= 128] if values == 2 or two_scores else WIDTHS
+        if values == 1 and not two_scores and c.chance(20):
+            return self._together(dims, c.pick(*WIDTHS))
+        p.declare("dims " + ", ".join(dims))
         s.widths.update({DIMS[x]: c.pick(*wide) for x in widths})
         for name, rows, columns, width in (("S", "Q", "K", "d"), ("S2", "Q2", "K2", "c"))[: 1 + two_scores]:
             left = self._operand(rows, [*self.query, "i"], width)
             right = self._operand(columns, [*self.key, "j"], width)
             p.state(f"{name}[{self.all}] = sum[{width}] {left} * {right}")
             s.scores[name] = (rows, columns)
+
+    def _together(self, dims: list[str], width: int) -> None:
+        """Keys and values in one tensor."""
+        s, p, c = self.s, self.p, self.c
+        s.widths["D"] = width
+        p.declare("dims " + ", ".join(d for d in dims if d != "E"), "index d < D, e < D")
+        left = self._operand("Q", [*self.query, "i"], "d")
+        axes = [*c.order(["2", *self.key, "j"]), "d"]
+        p.tensor("KV", "T", [DIMS.get(x, x) for x in axes])
+        s.kv = f"KV[{','.join('{0}' if x == '2' else '{1}' if x == 'd' else x for x in axes)}]"
+        s.width_of |= {"K": "D", "V": "D"}
+        s.homes |= {"K": "KV[j, d]", "V": "KV[j, e]"}
+        p.state(f"S[{self.all}] = sum[d] {left} * {s.kv.format(0, 'd')}")
+        s.scores["S"] = ("Q", "K")
 
     def _operand(self, name: str, axes: list[str], width: str) -> str:
         c = self.c
@@ -112,6 +135,9 @@ class Writer:
             x = self.scope.value(x, c.index(3))
         else:
             x = self._modified(self._scaled(x))
+        if c.chance(15):
+            p.statement(f"X0[{self.all}]", x + self._mask())
+            x = self.scope.value(f"X0[{self.all}]", c.index(2))
         p.statement(f"X[{self.all}]", x + self._mask())
 
     def _scaled(self, x: str) -> str:
@@ -154,11 +180,12 @@ class Writer:
         if way == 2:
             self.s.causal = True
             return c.pick(" where j <= i + N - M", " where j <= i", " where j <= i + 17")
-        return f" where {self.scope.predicate(c.index(3))}"
+        otherwise = c.pick("", "", "", "", " else -1", f" else (i - j) % 3{'' if self.exact else ' * 0.5'}")
+        return f" where {self.scope.predicate(c.index(3))}{otherwise}"
 
     def weigh(self) -> None:
         p, c, s = self.p, self.c, self.s
-        s.weights = c.pick("softmax", "softmax", "softmax", "sink", "sigmoid", "relu2", "plain", "exponential", "decay")
+        s.weights = c.pick("softmax", "softmax", "softmax", "sink", "sigmoid", "relu2", "plain", "exponential", "decay", "raw")
         x, left, row = f"X[{self.all}]", f"P[{self.all}]", f"[{self.row}]"
         match s.weights:
             case "softmax":
@@ -180,6 +207,8 @@ class Writer:
                 p.state(f"{left} = {c.pick(f'relu({x}) ** 2', f'0.25 * relu({x}) * relu({x})')}")
             case "plain":
                 p.state(f"{left} = {x} * {p.number(0.5)}")
+            case "raw":
+                p.state(f"{left} = {x}")
             case "exponential":
                 p.state(f"{left} = exp(min({x}, 2.0) - 1.0)")
             case "decay":
@@ -189,9 +218,9 @@ class Writer:
         """Sums of weights times values, and results made of them."""
         p, c, s = self.p, self.c, self.s
         for acc, name, result, width in (("O", "V", "O", "e"), ("U", "W", "U", "f")):
-            if DIMS[width] not in s.widths:
+            if (s.kv and acc == "U") or (not s.kv and DIMS[width] not in s.widths):
                 continue
-            right = self._operand(name, [*self.key, "j"], width)
+            right = s.kv.format(1, "e") if s.kv else self._operand(name, [*self.key, "j"], width)
             axes = [*self.query, "i", width]
             if c.chance(40):
                 axes = [*c.order(axes[:-1]), width] if c.chance(70) else c.order(axes)
@@ -199,12 +228,13 @@ class Writer:
             if c.chance(20):
                 acc = f"{acc}a"
                 p.state(f"{acc}[{self.row},{width}] = {value}")
-                scope = Scope(p, {x: DIMS[x] for x in (*self.query, "i", width)})
+                scope = Scope(p, {x: DIMS[x] for x in (*self.query, "i")} | {width: "D" if s.kv else DIMS[width]})
                 value = scope.value(f"{acc}[{self.row},{width}]", 1 + c.index(2))
                 s.extras += 16
-            p.declare(f"out {result}: {dtype}[{', '.join(DIMS[x] for x in axes)}]")
+            extent = "D" if s.kv else DIMS[width]
+            p.declare(f"out {result}: {dtype}[{', '.join(extent if x == width else DIMS[x] for x in axes)}]")
             p.state(f"{result}[{','.join(axes)}] = {value}")
-            s.values[acc], s.width_of[result] = (name, result), DIMS[width]
+            s.values[acc], s.width_of[result] = (name, result), extent
             if axes[-1] == width:
                 s.staged[result] = 2 if dtype == "T" else 4
 
@@ -227,6 +257,9 @@ class Writer:
         return [*ways, self._place, self._chosen, self._entropy, self._mean] if not self.s.values else ways
 
     def _result(self, name: str, value: str, dtype: str = "f32") -> None:
+        if dtype == "f32" and not self.exact and self.c.chance(25):
+            self.p.state(f"{name}v[{self.row}] = {value}")
+            value = self.rows.value(f"{name}v[{self.row}]", 1 + self.c.index(2))
         axes = [*self.query, "i"]
         axes = self.c.order(axes) if self.c.chance(30) else axes
         self.p.declare(f"out {name}: {dtype}[{', '.join(DIMS[x] for x in axes)}]")
@@ -245,7 +278,7 @@ class Writer:
         self._result(name, f"{self.c.pick('max', 'min') if not self.s.values else 'max'}[j] {self._x}")
 
     def _sum(self, name: str) -> None:
-        self._result(name, f"sum[j] {self.scope.value(self._x, self.c.index(2))}".replace("sum[j] (", "sum[j] 1 * ("))
+        self._result(name, f"sum[j] ({self.scope.value(self._x, self.c.index(2))})")
 
     def _place(self, name: str) -> None:
         self._result(name, f"{self.c.pick('argmax', 'argmin')}[j] {self._x}", "i32")

@@ -103,6 +103,12 @@ CASES = {
     + WITHOUT_V,
     # a copy is waited for early in each iteration but the first, with a younger one
     "keys a tile ahead of values": ROWS + "X[i,j] = S[i,j] * 0.1\nP[i,j] = tanh(X[i,j])\n" + RESULTS + AMPERE,
+    # what has an `else` exists everywhere, whatever it is made of
+    "a choice of what is restricted": ROWS
+    + "Y[i,j] = S[i,j] * 0.1 where j <= i\nX[i,j] = tanh(Y[i,j]) where (i - j) % 2 == 0 else -1.0\nP[i,j] = exp(X[i,j])\n"
+    + RESULTS
+    + HOPPER
+    + WITH_V,
     # which places of a row exist needs no result
     "the place of a largest element of some": PRODUCT,
 }

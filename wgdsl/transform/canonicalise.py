@@ -25,6 +25,7 @@ from ..program.expr import (
     Scalar,
     Select,
     apply,
+    conjunction,
     conjuncts,
     const,
     indices_of,
@@ -113,12 +114,28 @@ class _Pass:
         if predicate == TRUE:
             return self.map(node.name, node, body)
         if node.otherwise is not None:
-            # with `else` it exists everywhere: a choice of values, not a restriction
-            chosen = Select(cond=predicate, then=body, other=self.read(node.otherwise))
+            # with `else` it exists everywhere: a choice of values, not a restriction, and not one of what it is made of
+            inside = conjunction(self.domain_of(body), self.domain_of(predicate), predicate)
+            chosen = Select(cond=self.bare(inside), then=self.bare(body), other=self.read(node.otherwise))
             return self.map(node.name, node, chosen)
         outer, inner = self.split(body, lambda f: is_scalar(f))
         kept = replace(node, body=expand_guards(product(inner)), predicate=expand_guards(predicate))
         self.share(kept, outer)
+
+    def domain_of(self, e: Expr) -> Expr:
+        return replace(self.graph, nodes=tuple(self.nodes)).domain_of(e)
+
+    def bare(self, e: Expr) -> Expr:
+        """The same value wherever that exists, of tensors that exist everywhere: others are written out."""
+
+        def one(x: Expr) -> Expr | None:
+            if not isinstance(x, Load) or self.domain_of(x) == TRUE:
+                return None
+            node = self.by_name[x.tensor]
+            assert isinstance(node, Map | Domain)
+            return substitute_indices(self.bare(node.body), dict(zip(node.indices, x.access, strict=True)))
+
+        return simplify(rewrite(e, one))
 
     def reduce(self, node: Reduce) -> None:
         body = self.read(node.body)
@@ -155,7 +172,7 @@ class _Pass:
     def start(self, node: Reduce, x: Expr) -> Expr:
         """The first place along a reduction's axis that exists, or -1."""
         (axis,), inside = node.axes, (*node.indices, *node.axes)
-        domain = replace(self.graph, nodes=tuple(self.nodes)).domain_of(x)
+        domain = self.domain_of(x)
         if domain == TRUE:
             return Select(cond=Affine(poly=self.graph.extents[axis] - 1), then=const(0.0), other=const(-1.0))
         there = Domain(
