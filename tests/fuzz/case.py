@@ -89,6 +89,12 @@ class Program:
             self.options[name] = value
         return name
 
+    def integer_name(self, value: str) -> str:
+        """A name for an expression of indices."""
+        name = self.new("u")
+        self.declare(f"let {name} = {value}")
+        return name
+
     def wrapped(self, value: str, make: Callable[[str], str]) -> str:
         """`make(value)`, as it stands or as a function of the program."""
         if not self.c.chance(15):

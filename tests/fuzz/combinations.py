@@ -60,6 +60,7 @@ class Combination(Case):
     mask: Part | None
     sink: bool
     orders: dict[str, tuple[int, ...]]
+    together: int | None  # where the axis of keys and values stands, if they are one tensor
     poisoned: bool
 
     def prepared(self, arrays: dict[str, np.ndarray], dims: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -73,15 +74,21 @@ class Combination(Case):
         outside = np.ones(dims["N"], bool)
         if there.size:
             outside[there[0] : there[-1] + 1] = False
-        for name in ("K", "V"):
-            usual = arrays[name].transpose(np.argsort(self.orders[name]))
-            usual[:, outside] = np.nan
+        for operand in self.operands(arrays)[1:]:
+            operand[:, outside] = np.nan
         return arrays
+
+    def operands(self, arrays: Arrays) -> list[np.ndarray]:
+        """Views of Q, K and V with their axes in the usual order."""
+        if self.together is None:
+            return [arrays[t].transpose(np.argsort(self.orders[t])) for t in "QKV"]
+        both = np.moveaxis(arrays["KV"], self.together, 0)
+        return [arrays["Q"].transpose(np.argsort(self.orders["Q"])), both[0], both[1]]
 
     def expected(self, arrays: Arrays, dims: Mapping[str, int]) -> dict[str, np.ndarray]:
         given = {n: x if x.dtype == bool or x.dtype.kind == "i" else x.astype(np.float64) for n, x in arrays.items()}
         given["scale"] = np.float64(np.float32(dims["D"] ** -0.5))
-        q, k, v = (np.nan_to_num(given[t].transpose(np.argsort(self.orders[t]))) for t in "QKV")
+        q, k, v = map(np.nan_to_num, self.operands(given))
         out = attention(q, k, v, self.scores, self.mask, self.sink, given)
         return out | {"O": out["O"].transpose(self.orders["O"])}
 
@@ -98,22 +105,28 @@ def combination(c: Choices) -> Combination:
     if "over Qs" in schedules and e > d:
         d, e = e, d  # the result has to fit where Q was
     orders = _orders(c)
+    together = c.index(4) if c.chance(20) else None
+    if together is not None:
+        e = d
+        schedules = edit(schedules, ("= K[j]", "= KV[j, d]"), ("= V[j]", "= KV[j, e]"))
     m, n = c.pick(*SIZES)
-    sizes = [{"M": m, "N": n, "B": c.pick(2, 1), "G": c.pick(1, 2), "R": c.pick(2, 1, 3), "D": d, "E": e}]
+    fixed = {"D": d} if together is not None else {"D": d, "E": e}
+    sizes = {"M": m, "N": n, "B": c.pick(2, 1), "G": c.pick(1, 2), "R": c.pick(2, 1, 3), **fixed}
     parts = (*scores, *([kept] if kept else []))
     return Combination(
         kind=f"{kept.name if kept else 'no mask'}; {', '.join(p.name for p in scores)}{'; sink' if sink else ''}; {name}",
-        text=_program(kept, scores, sink, orders) + schedules,
+        text=_program(kept, scores, sink, orders, together) + schedules,
         schedule=name,
         target=target,
-        sizes=tuple(sizes),
-        dims={"D": d, "E": e},
+        sizes=(sizes,),
+        dims=fixed,
         dtype=c.pick("bf16", "f16"),
         fills={n: f for p in parts for n, f in p.fills.items()},
         scores=scores,
         mask=kept,
         sink=sink,
         orders=orders,
+        together=together,
         poisoned=kept is not None and kept.affine and c.chance(40),
     )
 
@@ -131,7 +144,9 @@ def _orders(c: Choices) -> dict[str, tuple[int, ...]]:
     return orders
 
 
-def _program(kept: Part | None, scores: tuple[Part, ...], sink: bool, orders: dict[str, tuple[int, ...]]) -> str:
+def _program(
+    kept: Part | None, scores: tuple[Part, ...], sink: bool, orders: dict[str, tuple[int, ...]], together: int | None
+) -> str:
     x = "S[b,g,r,i,j]"
     for part in scores:
         x = part.text.format(x)
@@ -150,7 +165,26 @@ def _program(kept: Part | None, scores: tuple[Part, ...], sink: bool, orders: di
             ("L[b,h,i] = logsumexp[j] X[b,g,r,i,j]", "L[b,h,i] = log(l[b,g,r,i]) + m[b,g,r,i]"),
         )
     for tensor, order in orders.items():
+        if together is not None and tensor in "KV":
+            continue
         (shape, access), new = AXES[tensor], [AXES[tensor][0][k] for k in order]
         text = edit(text, (f"{tensor}: T[{', '.join(shape)}]", f"{tensor}: T[{', '.join(new)}]"))
         text = edit(text, (f"{tensor}[{','.join(access)}]", f"{tensor}[{','.join(access[k] for k in order)}]"))
-    return text
+    return text if together is None else _together(text, together)
+
+
+def _together(text: str, at: int) -> str:
+    """Keys and values as one tensor, with an axis of two at a place among the others."""
+    shape = ["B", "N", "G"]
+    shape.insert(at, "2")
+    k, v = (
+        ",".join([*(str(n) if x == "2" else {"B": "b", "N": "j", "G": "g"}[x] for x in shape), w]) for n, w in enumerate("de")
+    )
+    return edit(
+        text,
+        ("in K: T[B, N, G, D]\nin V: T[B, N, G, E]", f"in KV: T[{', '.join(shape)}, D]\nindex d < D, e < D"),
+        ("K[b,j,g,d]", f"KV[{k}]"),
+        ("V[b,j,g,e]", f"KV[{v}]"),
+        (", D, E", ", D"),
+        (", E]", ", D]"),
+    )

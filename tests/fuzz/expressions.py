@@ -64,7 +64,7 @@ class Scope:
 
     def _applied(self, x: str) -> str:
         c = self.c
-        way = c.index(8)
+        way = c.index(9)
         if way <= 3:
             form = c.pick(*(WHOLE if self.exact else SMOOTH))
             return self.p.wrapped(x, lambda v: f"({form.format(v)})" if form[0] in "-0" else form.format(v))
@@ -73,11 +73,15 @@ class Scope:
             return f"({x} {c.pick('+', '-')} {other})"
         if way == 6:
             return f"{x} * {other}"
+        if way == 8:
+            return f"select({self.predicate(1)}, {x}, {other})"
         return f"{c.pick('min', 'max')}({x}, {other})"
 
     def other(self) -> str:
         """A value that isn't computed: of a tensor, an index, a constant."""
-        way = self.c.index(5)
+        way = self.c.index(6)
+        if way == 5 and not self.exact:
+            return f"0.01 * {self.c.pick(*[d for d in self.axes.values() if d in 'MN'])}"
         if way == 0:
             return self.p.number(self.c.pick(1, 2, 3)) if self.exact else self.p.number(self.c.pick(0.5, 1.5, 0.25, 2.0))
         if way == 1:
@@ -86,6 +90,8 @@ class Scope:
 
     def position(self) -> str:
         i, n = self.rows, self.columns
+        if self.c.chance(20):
+            n = self.p.integer_name(f"{n} - {self.c.pick(1, 5)}")
         a, m = self.c.pick((i, n), (n, i)), self.c.pick(2, 3, 7)
         whole = self.c.pick(f"({a[0]} % {m})", f"(({i} - {n}) % {m})", f"(({a[0]} / {8 * m} - {a[1]} / {8 * m}) % {m})")
         if self.exact:
@@ -98,7 +104,7 @@ class Scope:
         for x, dim in self.axes.items():
             how = self.c.index(4)
             if how != 2:
-                places.append(("1", "0") if how == 3 else (dim, x))
+                places.append(("1", "0") if how == 3 else self._place(x, dim))
         if all(at == "0" for _, at in places):
             places.append((self.axes[self.columns], self.columns))
         if self.c.chance(25):
@@ -111,6 +117,18 @@ class Scope:
             dtype = self.c.pick("f32", "T", "f32", "T", "i32") if not self.exact else self.c.pick("f32", "T", "i32")
             self.p.tensor(name, dtype, shape, "integers" if self.exact or dtype == "i32" else "small")
         return f"{name}[{','.join(access)}]"
+
+    def _place(self, x: str, dim: str) -> tuple[str, str]:
+        """An axis and where an index stands in it: bare, moved, or in blocks."""
+        if dim not in "MN" or not self.c.chance(12):
+            return dim, x
+        k = self.c.pick(4, 16)
+        moved, blocks, spread = (
+            (f"{dim} + {k}", f"{x} + {k // 2}"),
+            (f"{dim} / {k} + 1", f"{x} / {k}"),
+            (f"2 * {dim}", f"2 * {x}"),
+        )
+        return self.c.pick(moved, blocks, spread)
 
     # Predicates.
 
@@ -158,9 +176,13 @@ class Scope:
     def of_tensors(self) -> str:
         c, i, n = self.c, self.rows, self.columns
         batch = list(self.axes)[:-2][:1]
-        way = c.index(5)
+        way = c.index(6)
         if way == 0:
             return self.extra(truth=True)
+        if way == 5:
+            flag = self.p.new("flag")
+            self.p.declare(f"in {flag}: bool = {c.pick('true', 'false')}")
+            return f"({flag} {c.pick('or', 'and')} {i} != {n})"
         if way == 1:
             return f"{self.extra()} {c.pick('>', '<=')} {0 if self.exact else 0.2}"
         if way == 2 and batch:

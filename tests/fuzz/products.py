@@ -112,11 +112,13 @@ def _results(program: Program, scope: Scope, shape: Shape, left: str, main: str)
         axes = [*shape.batch, "i", "n"]
         if c.chance(30):
             axes = [*c.order(axes[:-1]), "n"] if c.chance(60) else c.order(axes)
-        dtype = c.pick("f32", "T")
+        dtype = c.pick("f32", "T", "i32") if scope.exact else c.pick("f32", "T")
+        if dtype == "i32":
+            value = f"i32({value})"
         program.declare(f"out {name}: {dtype}[{', '.join(DIMS[x] for x in axes)}]")
         program.statement(f"{name}[{','.join(axes)}]", value + _where(program, scope))
-        (shape.staged if axes[-1] == "n" else shape.others).append(name)
-        shape.bytes[name] = 4 if dtype == "f32" else 2
+        (shape.staged if axes[-1] == "n" and dtype != "i32" else shape.others).append(name)
+        shape.bytes[name] = 2 if dtype == "T" else 4
 
 
 def _where(program: Program, scope: Scope) -> str:

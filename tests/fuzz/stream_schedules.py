@@ -38,6 +38,10 @@ class _Common:
         width = self.s.widths[self.s.width_of[name]]
         return -(-width // 64) * 64 if width > 32 else -(-width // 16) * 16
 
+    def least(self, name: str) -> int:
+        """At least so many columns, however they are padded."""
+        return -(-self.s.widths[self.s.width_of[name]] // 16) * 16
+
     def is_rows(self, name: str) -> bool:
         return any(name == q for q, _ in self.s.scores.values())
 
@@ -148,9 +152,9 @@ class _Hopper(_Common):
             value = next(v for v, r in s.values.values() if r == x)
             first = next(iter(s.scores.values()))[0]
             options = [""]
-            if not self.staged and 64 * self.wide(x) * size <= 64 * self.wide(first) * 2:
+            if not self.staged and self.wide(x) * size <= self.least(first) * 2:
                 options.append(f"{first}s")
-            if not self.staged and not own and 64 * self.wide(x) * size <= columns * self.wide(value) * 2:
+            if not self.staged and not own and 64 * self.wide(x) * size <= columns * self.least(value) * 2:
                 options.append(f"{value}s")
             self.staged[x] = c.pick(*options)
 
@@ -232,7 +236,7 @@ class _Ampere(_Common):
         first = next(iter(s.scores.values()))[0]
         for x, size in s.staged.items():
             if not s.split and c.chance(70):
-                fits_over = not self.staged and self.wide(x) * size <= self.wide(first) * 2
+                fits_over = not self.staged and self.wide(x) * size <= self.least(first) * 2
                 self.staged[x] = c.pick(f"{first}s", "") if fits_over else ""
         for x in self.operands:
             self.rings[x] = 1 if self.is_rows(x) else c.pick(1, 2)

@@ -12,7 +12,7 @@ from tests.fuzz.stream_schedules import schedule
 HEADS = ((), ("b",), ("b", "h"), ("b", "g", "r"))
 DIMS = {"b": "B", "h": "H", "g": "G", "r": "R", "i": "M", "j": "N", "d": "D", "c": "C", "e": "E", "f": "F"}
 SIZES = ((70, 200), (130, 0), (201, 129), (1, 1), (64, 65), (0, 40), (129, 257), (40, 3), (200, 70))
-WIDTHS = (64, 32, 40, 128, 8, 72, 16, 104, 96, 24, 192)
+WIDTHS = (64, 32, 40, 128, 8, 72, 16, 104, 96, 24, 192, 256, 136)
 RUNNING = ("softmax", "sink")  # weights scaled to a running maximum
 
 
@@ -82,6 +82,7 @@ class Writer:
         self.all = ",".join((*s.heads, "i", "j"))
         self.row = ",".join((*s.heads, "i"))
         self.scope = Scope(program, {x: DIMS[x] for x in (*self.query, "i", "j")}, exact)
+        self.masks = 0
         self.rows = Scope(program, {x: DIMS[x] for x in (*self.query, "i")}, exact)
 
     def declare(self, two_scores: bool, values: int) -> None:
@@ -177,8 +178,10 @@ class Writer:
         way = c.index(5)
         if way <= 1:
             return ""
+        self.masks += 1
+        self.s.causal = False
         if way == 2:
-            self.s.causal = True
+            self.s.causal = self.masks == 1
             return c.pick(" where j <= i + N - M", " where j <= i", " where j <= i + 17")
         otherwise = c.pick("", "", "", "", " else -1", f" else (i - j) % 3{'' if self.exact else ' * 0.5'}")
         return f" where {self.scope.predicate(c.index(3))}{otherwise}"
