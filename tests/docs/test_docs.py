@@ -194,6 +194,20 @@ def test_the_commands_of_the_readme(tmp_path, monkeypatch, capsys):
         assert exit.value.code == (ENVIRONMENT if needs_gpu else OK), (command, seen.out + seen.err)
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text("utf-8")):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in headings(target), f"{path}#{anchor}"
+
+
 def test_the_two_commands_of_the_readme_are_targets():
     (shown,) = (text for _, text in blocks(ROOT / "README.md", "") if text.startswith("make demo"))
     made = re.findall(r"^make (\w+)", shown, re.MULTILINE)
