@@ -260,6 +260,10 @@ def test_sizes_that_the_arrays_of_a_mask_do_not_tell():
     assert kernel.list_tiles(M=201, N=450, device="sim").array.shape == (2, 6)
     with pytest.raises(WgError, match="WG0619"):
         kernel.list_tiles(M=201, device="sim")
+    with pytest.raises(WgError, match=r"WG0659.*on which device"):
+        kernel.list_tiles(M=201, N=450)
+    with pytest.raises(ValueError, match="gpu and sim"):
+        kernel.list_tiles(M=201, N=450, device="reference")
 
 
 def test_lists_of_others_are_refused():

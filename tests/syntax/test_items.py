@@ -60,6 +60,8 @@ def test_program_items(line, node):
         ("fuse m = (r, i)", ast.FuseDecl(name="m", axes=("r", "i"))),
         ("stream j", ast.StreamDecl(axis="j")),
         ("stream j descending", ast.StreamDecl(axis="j", descending=True)),
+        ("stream j listed", ast.StreamDecl(axis="j", listed=True)),
+        ("stream j descending listed", ast.StreamDecl(axis="j", descending=True, listed=True)),
         ("grid over (b, i)", ast.GridDecl(axes=("b", "i"))),
         ("grid persistent over (i)", ast.GridDecl(axes=("i",), persistent="static")),
         ("grid persistent static over (i)", ast.GridDecl(axes=("i",), persistent="static")),

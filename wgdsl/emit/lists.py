@@ -1,8 +1,8 @@
 """Lowerings of steps that list tiles.
 
-A warp takes its rows one after the other, and its lanes the columns, so that neighbours in memory are neighbours in the warp.
-What hangs on the column alone is computed before the rows, what hangs on the row alone once a row. When it is known that the
-condition holds somewhere and not everywhere, the warp stops.
+A warp takes its rows a few at a time, and its lanes the columns, so that neighbours in memory are neighbours in the warp. What
+hangs on the column alone is computed before the rows, and what hangs on the row alone before the columns, so that the loads of
+those few rows are under way together. When it is known that the condition holds somewhere and not everywhere, the warp stops.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .lowering import lowers
 from .scope import Temporaries
 from .writer import bare
 
-TOGETHER = 4  # rows between two looks at what is known; beyond the last one that is looked at again
+TOGETHER = 8  # rows at a time
 
 
 class Scan(Elements):
@@ -31,6 +31,7 @@ class Scan(Elements):
     def __init__(self, ctx: RoleContext, rows: Axis, cols: Axis, names: Temporaries):
         super().__init__(ctx, rows, cols, names)
         self.times = -(-cols.count // LANES)  # columns of a lane
+        self.ranges[rows.index] = rows.origin, ctx.kernel.index_extents[rows.index] - 1  # no others are looked at
 
     def kept(self, key: object, kind: str, own: Rank, level: Rank, make: Callable[[], str], base: str) -> str:
         if own == Rank.UNIFORM:
@@ -38,8 +39,9 @@ class Scan(Elements):
         if key not in self._memo:
             text = bare(make())
             self._memo[key] = self.names.fresh(identifier(base))
-            self.row.append(f"{'' if kind.endswith('*') else 'const '}{kind} {self._memo[key]} = {text};")
-        return self._memo[key]
+            self.arrays.append(f"{kind} {self._memo[key]}[{TOGETHER}];")
+            self.row.append(f"{self._memo[key]}[q] = {text};")
+        return f"{self._memo[key]}[q]"
 
     def _of_column(self, e: Expr) -> str:
         if e not in self._memo:
@@ -68,7 +70,16 @@ class Scan(Elements):
         out, start = self.ctx.out, self.ctx.ints.text(self.cols.origin, SUM)
         out.unroll()
         with out.block(f"for (int k = 0; k < {self.times}; ++k)"):
-            out.line(f"const int {self.col_name} = {start} + k * {LANES} + {self.ctx.lane()};")
+            out.define("const int", self.col_name, f"{start} + k * {LANES} + {self.ctx.lane()}")
+            yield
+
+    @contextmanager
+    def rows_from(self, first: str, end: str) -> Iterator[None]:
+        """A loop over some rows, the last of which comes again in place of those behind it."""
+        out = self.ctx.out
+        out.unroll()
+        with out.block(f"for (int q = 0; q < {TOGETHER}; ++q)"):
+            out.define("const int", self.row_name, f"min({first} + q, {end} - 1)")
             yield
 
 
@@ -95,13 +106,12 @@ def classify(ctx: RoleContext, step: Classify) -> None:
         out.line(f"bool {found} = false, {all_} = true;")
         out.unroll(1)
         with out.block(f"for (; {first} < {end}; {first} += {TOGETHER})"):
-            out.unroll()
-            with out.block(f"for (int q = 0; q < {TOGETHER}; ++q)"):
-                out.line(f"const int {scan.row_name} = min({first} + q, {end} - 1);")
-                for text in scan.row:
-                    out.line(text)
-                with scan.columns():
-                    _look(scan, step.cols, cond, found, all_)
+            if scan.row:
+                with scan.rows_from(first, end):
+                    for text in scan.row:
+                        out.line(text)
+            with scan.rows_from(first, end), scan.columns():
+                _look(scan, step.cols, cond, found, all_)
             out.line(f"if (__any_sync(~0u, {found}) && __any_sync(~0u, !{all_})) break;")
         out.line(f"{some} = __any_sync(~0u, {found});")
         out.line(f"{every} = __all_sync(~0u, {all_});")

@@ -121,12 +121,17 @@ class Halves:
 
     def made(self, args: tuple[Any, ...], named: Mapping[str, Any], device: str, **more: Any) -> Tiles:
         """Run the one that makes lists."""
+        if device not in ("gpu", "sim"):
+            raise ValueError(f"device is {device!r}; tiles are listed on gpu and sim")
         given = {*self.whole.interface.positions[: len(args)], *named}
         lister = self.whole.lister(every=given >= {*self.whole.interface.inputs})
         for name in (n for n in given - {*lister.interface.positions} if n in self.whole.interface.positions):
             read = ", ".join(f"`{n}`" for n in lister.interface.positions)
             cure = f"pass all arguments of a call, or only what tells of tiles: {read}, and sizes that these don't tell"
             raise WgError(TilesDontFit(why=f"the lists don't depend on `{name}`", cure=cure))
+        if device == "gpu" and not lister.interface.inputs:
+            why = "no array of this call says on which device the lists are to be"
+            raise WgError(TilesDontFit(why=why, cure="pass all arguments of a call"))
         array = lister.simulate(*args, **named, **more) if device == "sim" else lister(*args, **named, device=device)
         bound = lister.bound(lister.interface.sort(args, named, None))
         return Tiles(array, {d: bound.dims[d] for d in self.needed}, self.maker)
