@@ -113,22 +113,36 @@ def combination(c: Choices) -> Combination:
     fixed = {"D": d} if together is not None else {"D": d, "E": e}
     sizes = {"M": m, "N": n, "B": c.pick(2, 1), "G": c.pick(1, 2), "R": c.pick(2, 1, 3), **fixed}
     parts = (*scores, *([kept] if kept else []))
+    dtype, poisoned = c.pick("bf16", "f16"), kept is not None and kept.affine and c.chance(40)
+    packs = all(order[-1] == 3 for order in orders.values()) and c.chance(30)
+    if packs:
+        fixed["R"] = sizes["R"] = c.pick(2, 8, 4, 1)
+        schedules = _packed(schedules)
     return Combination(
-        kind=f"{kept.name if kept else 'no mask'}; {', '.join(p.name for p in scores)}{'; sink' if sink else ''}; {name}",
+        kind=f"{kept.name if kept else 'no mask'}; {', '.join(p.name for p in scores)}{'; sink' if sink else ''}; {name}"
+        + ("; heads in rows" if packs else ""),
         text=_program(kept, scores, sink, orders, together) + schedules,
         schedule=name,
         target=target,
         sizes=(sizes,),
         dims=fixed,
-        dtype=c.pick("bf16", "f16"),
+        dtype=dtype,
         fills={n: f for p in parts for n, f in p.fills.items()},
         scores=scores,
         mask=kept,
         sink=sink,
         orders=orders,
         together=together,
-        poisoned=kept is not None and kept.affine and c.chance(40),
+        poisoned=poisoned,
     )
+
+
+def _packed(schedules: str) -> str:
+    """Schedules whose rows are the queries of all heads that share a key head."""
+    new = {"(b, g, r, i)": "(b, g, m)", "(b, g, r)": "(b, g)", "tile i": "fuse m = (i, r)\ntile m", "split i": "split m"}
+    for old, text in {**new, "[i]": "[m]"}.items():
+        schedules = schedules.replace(old, text)
+    return schedules
 
 
 def _orders(c: Choices) -> dict[str, tuple[int, ...]]:
