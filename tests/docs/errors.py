@@ -50,11 +50,17 @@ def page() -> str:
 
 
 def _contents(known: dict[str, type[Problem]]) -> str:
-    rows = ["| codes | concern | errors |", "| --- | --- | --- |"]
+    """Every error by its name, with a link."""
+    lines = []
     for stage, about in STAGES.items():
-        count = sum(code[2:4] == stage for code in known)
-        rows.append(f"| WG{stage}xx | {about} | {count} |")
-    return "\n".join(rows) + "\n"
+        links = [_link(problem) for code, problem in known.items() if code[2:4] == stage]
+        lines.append(f"- WG{stage}xx, {about}: {', '.join(links)}")
+    return "\n".join(lines) + "\n"
+
+
+def _link(problem: type[Problem]) -> str:
+    anchor = f"{problem.code} {name_of(problem)}".lower().replace(" ", "-")
+    return f"[{problem.code[-2:]} {name_of(problem)}](#{anchor})"
 
 
 def _entry(problem: type[Problem]) -> str:
