@@ -73,6 +73,15 @@ EXAMPLES["attention_bias"] = Example(
     tuple({"B": b, "M": m, "N": n, "H": h} for b, m, n, h in ((2, 70, 152, 1), (1, 1, 8, 2), (1, 140, 0, 1), (1, 200, 72, 1))),
     {"causal": (False, True)},
 )
+EXAMPLES["attention_varlen"] = Example(
+    (("varlen", "sm_90a"), ("varlen_longest", "sm_90a"), ("varlen_warps", "sm_80")),
+    {"D": 64, "E": 64},
+    tuple(
+        {"B": b, "RowsQ": m, "RowsK": n, "LongestQ": m, "LongestK": n, "G": 1, "R": 2}
+        for b, m, n in ((5, 300, 400), (1, 1, 1), (1, 130, 0), (3, 0, 70), (7, 200, 129))
+    ),
+    {"causal": (False, True)},
+)
 CASES = [
     (name, schedule, target, dtype, dict(zip(x.options or {}, values, strict=True)))
     for name, x in EXAMPLES.items()

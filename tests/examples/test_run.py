@@ -13,6 +13,7 @@ SMALL = {
     "attention": "1,70,40,1,2",
     "attention_packed": "1,70,2,64",
     "attention_bias": "1,70,40,1,64,64",
+    "attention_varlen": "5,150,170,150,170,1,2,64,64",
     "gemm": "70,40,72",
     "batched_gemm": "2,70,40,72",
     "dual_gemm": "70,40,72",

@@ -58,7 +58,7 @@ def _analyse(
     extents = infer_extents(context, result.uses, [i for i in context.indices if i in used], problems)
     problems.close()
     graph = _graph(program, context, result, extents)
-    check_bounds(graph, result, problems)
+    check_bounds(graph, result, context.increasing, problems)
     problems.close()
     check(graph)
     return replace(graph, requires=(*graph.requires, *_places(graph)))
@@ -84,6 +84,7 @@ def _graph(program: ast.Program, context: Context, result: Result, extents: Mapp
         requires=tuple(context.requires),
         extents=extents,
         nodes=tuple(result.nodes),
+        increasing=frozenset(context.increasing),
         absent=frozenset(context.absent),
         span=program.span,
     )

@@ -14,10 +14,11 @@ from ..diagnostics.analyse import (
     NotConstant,
     Recursive,
     RequireFails,
+    TypeMismatch,
     UnknownName,
     UnusedIndex,
 )
-from ..foundation.dtypes import DTYPES, DType
+from ..foundation.dtypes import DTYPES, I32, DType
 from ..program.expr import FALSE, TRUE, Const, Expr
 from ..program.graph import ScalarInput
 from ..syntax import ast
@@ -154,7 +155,18 @@ class _Declarations:
                     self.context.requires.append(cond)
         for d in _of(program, ast.AssumeDecl):
             with self.problems.collect():
-                refuse(NotBuilt(span=d.span, what=f"`assume {' '.join(d.words)}`", cure="it serves gathered accesses"))
+                self.assumed(d)
+
+    def assumed(self, d: ast.AssumeDecl) -> None:
+        """`assume cu increasing`, of an argument with one axis."""
+        name, what = d.words[0], " ".join(d.words)
+        if d.words[1:] != ("increasing",):
+            refuse(NotBuilt(span=d.span, what=f"`assume {what}`", cure="`assume cu increasing` is for offsets such as `cu[b]`"))
+        tensor = self.context.inputs.get(name)
+        if tensor is None or tensor.rank != 1 or tensor.dtype != I32:
+            expected = "an argument of i32 with one axis"
+            refuse(TypeMismatch(span=d.span, what=f"what `{what}` is about", expected=expected, got=f"`{name}`"))
+        self.context.increasing.add(name)
 
 
 def holds(context: Context, when: ast.Expr | None) -> bool:

@@ -139,7 +139,7 @@ class Expressions:
             return None
         for k, i in enumerate(e.indices):
             v = self.value(i, replace(env, in_access=True)) if any(isinstance(x, ast.Index) for x in walk(i)) else None
-            if v is not None and v.kind == "int" and v.poly is None:
+            if v is not None and v.kind == "int" and (v.poly is None or v.read):
                 return k
         return None
 
@@ -164,8 +164,8 @@ class Expressions:
         inside = replace(env, in_access=True)
         return Use(
             tensor=tensor,
-            access=tuple(self.poly(i, inside, "an index") for i in indices),
-            raw=tuple(self.poly(i, replace(inside, raw=True), "an index") for i in indices),
+            access=tuple(self.poly(i, inside, values.PLACE) for i in indices),
+            raw=tuple(self.poly(i, replace(inside, raw=True), values.PLACE) for i in indices),
             spans=tuple(i.span for i in indices),
         )
 

@@ -20,7 +20,7 @@ def compare(op: str, a: Value, b: Value, span: Span | None) -> Value:
         return truth((a.constant == b.constant) == (op == "=="))
     for v in (a, b):
         expect(v, "int real", f"an operand of `{op}`", span, "combine truth values with `and`, `or`, `not`")
-    if a.poly is not None and b.poly is not None:
+    if a.poly is not None and b.poly is not None and not (a.read or b.read):
         return truth(compared(_CMP[op], a.poly, b.poly))
     left, right = (a.expr, b.expr) if a.kind == b.kind == "int" else (as_real(a), as_real(b))
     return truth(folded_cmp(Cmp(op=_CMP[op], left=left, right=right)))

@@ -1,7 +1,8 @@
 """Typed values: what an AST expression means, and the arithmetic of that.
 
 In: values of operands.  Out: a value, folded where it is known. Three kinds: `bool`; `int`, exact, with a `poly` while it
-depends on indices and dims only; `real`. Int / and % floor; a real operand makes the whole operation real.
+depends on indices, dims and elements of integer arguments only; `real`. Int / and % floor; a real operand makes the whole
+operation real.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..diagnostics.analyse import LiteralRange, NotBuilt, TypeMismatch
 from ..foundation.dtypes import BOOL, F32, I32, DType
 from ..foundation.source import Span
 from ..program.expr import Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Scalar, Select
-from ..program.poly import Poly, floordiv, maximum, minimum, mod
+from ..program.poly import Poly, element, elements, floordiv, maximum, minimum, mod
 from .problems import refuse
 
 PHRASES = {"bool": "a truth value", "int": "an integer", "real": "a real number"}
@@ -49,6 +50,11 @@ class Value:
     @property
     def dtype(self) -> DType:
         return {"bool": BOOL, "int": I32, "real": F32}[self.kind]
+
+    @property
+    def read(self) -> bool:
+        """Whether it is an integer that elements of arguments say: in expressions they stay loads."""
+        return self.poly is not None and any(elements(self.poly))
 
     @property
     def constant(self) -> float | int | bool | None:
@@ -89,6 +95,8 @@ def of_dtype(expr: Expr, dtype: DType) -> Value:
 
 def of_argument(expr: Scalar | Load, dtype: DType) -> Value:
     """The value of a scalar argument, or of an element of one; a truth value is passed as 0 or 1."""
+    if dtype == I32 and isinstance(expr, Load):
+        return Value("int", expr, element(expr.tensor, expr.access))
     return truth(Cmp(op="ne", left=expr, right=Const(value=0))) if dtype == BOOL else of_dtype(expr, dtype)
 
 
@@ -128,13 +136,14 @@ def as_real(v: Value) -> Expr:
 
 
 def as_poly(v: Value, what: str, span: Span | None) -> Poly:
-    """The integer polynomial of indices and dims, for accesses and extents."""
+    """The integer polynomial of indices and dims, for extents; for accesses of elements too."""
     expect(v, "int", what, span)
-    if v.poly is None:
+    if v.poly is None or (v.read and what != PLACE):
         refuse(NotBuilt(span=span, what=f"{what} that depends on a tensor or a scalar input", cure=_GATHER))
     return v.poly
 
 
+PLACE = "an index"
 _GATHER = "accesses are integer expressions of indices, dims and options"
 
 
@@ -176,11 +185,12 @@ def _folded(op: str, a: Expr, b: Expr) -> Expr:
 def _integers(op: str, a: Value, b: Value, span: Span | None) -> Value:
     if op == "**":
         return _power(a, b, span)
-    if a.poly is not None and b.poly is not None:
+    if a.poly is not None and b.poly is not None and not (a.read or b.read):
         return integer(_polynomial(op, a.poly, b.poly, span))
     if op in ("/", "%"):
         refuse(NotBuilt(span=span, what=f"integer `{op}` of a tensor element", cure="convert with `f32(...)` to divide"))
-    return Value("int", Apply(fn=_FN[op], args=(a.expr, b.expr)))
+    poly = None if a.poly is None or b.poly is None else _polynomial(op, a.poly, b.poly, span)
+    return Value("int", Apply(fn=_FN[op], args=(a.expr, b.expr)), poly)
 
 
 def _polynomial(op: str, a: Poly, b: Poly, span: Span | None) -> Poly:
@@ -191,7 +201,7 @@ def _polynomial(op: str, a: Poly, b: Poly, span: Span | None) -> Poly:
 
 def _power(a: Value, b: Value, span: Span | None) -> Value:
     exponent = b.constant
-    if a.poly is None or exponent is None:
+    if a.poly is None or a.read or exponent is None:
         refuse(NotBuilt(span=span, what="an integer power that isn't known at compile time", cure="write `2.0 ** x`"))
     if exponent < 0:
         return real(_folded("**", as_real(a), as_real(b)))
@@ -206,11 +216,11 @@ def _power(a: Value, b: Value, span: Span | None) -> Value:
 def negative(v: Value, span: Span | None) -> Value:
     """`-v`."""
     expect(v, "int real", "the operand of `-`", span)
-    if v.poly is not None:
+    if v.poly is not None and not v.read:
         return integer(-v.poly)
     if isinstance(v.expr, Const):
         return real(-v.expr.value)
-    return Value(v.kind, Apply(fn="neg", args=(v.expr,)))
+    return Value(v.kind, Apply(fn="neg", args=(v.expr,)), None if v.poly is None else -v.poly)
 
 
 # Functions.
@@ -223,19 +233,20 @@ def function(name: str, args: tuple[Value, ...], span: Span | None) -> Value:
     if name in EXTREMES:
         return _extreme(name, args)
     if name == "abs" and args[0].kind == "int":
-        poly = args[0].poly
+        poly = None if args[0].read else args[0].poly
         return integer(maximum(poly, -poly)) if poly is not None else Value("int", Apply(fn="abs", args=(args[0].expr,)))
     return real(Apply(fn=name, args=(as_real(args[0]),)))
 
 
 def _extreme(name: str, args: tuple[Value, ...]) -> Value:
-    if all(v.poly is not None for v in args):
+    if all(v.poly is not None and not v.read for v in args):
         return integer(EXTREMES[name](*(v.poly for v in args if v.poly is not None)))
     ints = all(v.kind == "int" for v in args)
     out = args[0].expr if ints else as_real(args[0])
     for v in args[1:]:
         out = Apply(fn=name, args=(out, v.expr if ints else as_real(v)))
-    return Value("int" if ints else "real", out)
+    polys = [v.poly for v in args if v.poly is not None]
+    return Value("int" if ints else "real", out, EXTREMES[name](*polys) if ints and len(polys) == len(args) else None)
 
 
 def cast(dtype: DType, v: Value, span: Span | None) -> Value:

@@ -857,23 +857,22 @@ class NotBuilt(Problem):
     chain: tuple[str, ...] = ()
 
     code = "WG0223"
-    doc = """Gathered accesses of arguments, `assume`, recurrences and integer division of tensor elements are part of the
+    doc = """Recurrences, integer division of tensor elements and other assumptions than `increasing` are part of the
 language, but this version of the compiler doesn't build them yet.
 
 fails:
-  program gather {
-    dims M, N
-    in   X: f32[N]
+  program halves {
+    dims M
     in   at: i32[M]
     out  Y: f32[M]
-    Y[i] = X[at[i]]
+    Y[i] = at[i] / 2
   }
 works:
-  program direct {
+  program halves {
     dims M
-    in   X: f32[M]
+    in   at: i32[M]
     out  Y: f32[M]
-    Y[i] = X[i]
+    Y[i] = f32(at[i]) / 2
   }
 """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..foundation.names import identifier
 from ..program.poly import Atom, Poly, Symbol
-from ..roles.model import Axis, Buffer, CommitCopies, CopyAsync, CopyOut, WaitCopies
+from ..roles.model import Axis, Buffer, CommitCopies, CopyAsync, CopyOut, Read, WaitCopies, walk
 from ..targets.registers import WARPGROUP
 from ..targets.swizzle import CHUNK, SWIZZLES
 from .context import RoleContext, stride_key
@@ -186,7 +186,7 @@ class _Copies:
         shape = self.ctx.kernel.tensor(self.tensor).shape
         extents = dict(self.ctx.kernel.index_extents)
         extents |= {p.bare: n for p, n in zip(self.access, shape, strict=True) if p.bare is not None}
-        row = f"{at[self.rows.index]}{further} < {ints.text(extents[self.rows.index], SUM + 1)}"
+        row = self.rows_inside(step, ints, f"{at[self.rows.index]}{further}", extents[self.rows.index])
         last = extents[self.cols.index]
         whole = last.constant is not None and self.cols.origin.constant == 0 and last.constant == self.cols.count
         col, nbytes = at[self.cols.index], self.buffer.dtype.nbytes
@@ -195,3 +195,18 @@ class _Copies:
             return row if whole else f"{row} && {col} < {end}"
         left = str(CHUNK) if whole else f"max(min(({end} - {col}) * {nbytes}, {CHUNK}), 0)"
         return f"{row} ? {left} : 0"
+
+    def rows_inside(self, step: CopyAsync | CopyOut, ints: Integers, row: str, extent: Poly) -> str:
+        """Whether a row is there: below the step's limit or its index' extent; where a tensor has said the place, inside the
+        array."""
+        if isinstance(step, CopyOut) and step.limit is not None:
+            return f"{row} < {ints.text(step.limit, SUM + 1)}"
+        read = {s.name for s in walk(self.ctx.role.steps) if isinstance(s, Read)}
+        shape = self.ctx.kernel.tensor(self.tensor).shape
+        said = [
+            (p, n) for p, n in zip(self.access, shape, strict=True) if p.symbols() & read and self.rows.index in p.symbols()
+        ]
+        if not said:
+            return f"{row} < {ints.text(extent, SUM + 1)}"
+        at = ints.binding(self.rows.index, f"({row})", True)
+        return " && ".join(f"{at.text(p, SUM)} < {ints.text(n, SUM + 1)}" for p, n in said)

@@ -160,7 +160,8 @@ def store_global(ctx: RoleContext, step: StoreGlobal) -> None:
     with ctx.scope.temporaries() as names, ctx.out.block():
         elements = Elements(ctx, step.rows, step.cols, names)
         place = tuple(Poly.of(a.index) for a in axes)
-        inside = elements.in_range(place, tuple(ctx.kernel.index_extents[a.index] for a in axes))
+        extents = tuple(ctx.kernel.index_extents[a.index] for a in axes)
+        inside = elements.in_range(place, extents if step.limit is None else (step.limit, *extents[1:]))
         target = elements.element(step.tensor, step.access, level)
         text = stored(ctx, dtype, target, narrowed(ctx, dtype, bare(elements.text(step.value, level))), step.add, step.by)
         if inside != conjunction():
@@ -197,9 +198,11 @@ def copy_out(ctx: RoleContext, step: CopyOut) -> None:
             value = f"{ctx.ptx(load)}(from)"
             if buffer.dtype.name == "f32":
                 value = f"__uint_as_float({value})"
+            extents = [ctx.kernel.index_extents[a.index] for a in (step.rows, step.cols)]
+            ends = extents if step.limit is None else [step.limit, *extents[1:]]
             bounds = [
-                at_least_zero(ctx, ctx.kernel.index_extents[a.index] - 1 - Poly.of(a.index), ints)
-                for a in (step.rows, step.cols)
+                at_least_zero(ctx, end - 1 - Poly.of(a.index), ints)
+                for a, end in zip((step.rows, step.cols), ends, strict=True)
             ]
             pointer = ctx.scope.get("pointer", step.tensor)
             address = " + ".join(

@@ -292,13 +292,13 @@ def elements(p: Poly) -> Iterator[Atom]:
             yield f
 
 
-def without_elements(p: Poly) -> Poly:
-    """The same with a symbol for each element."""
+def with_elements(p: Poly, of: Callable[[Atom], Poly]) -> Poly:
+    """The same with something else for each element."""
 
     def factor(f: Factor) -> Poly:
         if isinstance(f, Symbol):
             return Poly.of(f.name)
-        return Poly.of(str(f)) if f.op == "element" else _ATOMS[f.op](*map(without_elements, f.args))
+        return of(f) if f.op == "element" else _ATOMS[f.op](*(with_elements(a, of) for a in f.args))
 
     return sum((reduce(lambda a, f: a * factor(f), m, Poly.of(c)) for m, c in p.terms), Poly())
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .expr import Affine, Const, Expr, Logic, conjunction, disjunction
-from .poly import Poly
+from .expr import Affine, Apply, Const, Expr, IndexValue, Load, Logic, conjunction, disjunction
+from .poly import Poly, element, maximum, minimum
 
 
 def nonnegative(p: Poly) -> Expr:
@@ -20,6 +20,32 @@ def compared(op: str, a: Poly, b: Poly) -> Expr:
     if op == "eq":
         return conjunction(nonnegative(a - b), nonnegative(b - a))
     return disjunction(nonnegative(a - b - 1), nonnegative(b - a - 1))
+
+
+OF_INTEGERS = ("add", "sub", "mul", "neg", "min", "max")
+
+
+def integral(e: Expr) -> Poly | None:
+    """An expression of whole numbers, elements of tensors among them; None for another one."""
+    match e:
+        case Const(value=int() as n) if not isinstance(n, bool):
+            return Poly.of(n)
+        case IndexValue():
+            return e.poly
+        case Load():
+            return element(e.tensor, e.access)
+        case Apply() if e.fn in OF_INTEGERS:
+            args = [integral(a) for a in e.args]
+            known = [a for a in args if a is not None]
+            return _applied(e.fn, known) if len(known) == len(args) else None
+    return None
+
+
+def _applied(fn: str, args: list[Poly]) -> Poly:
+    if fn == "neg":
+        return -args[0]
+    a, b = args
+    return {"add": a + b, "sub": a - b, "mul": a * b, "min": minimum(a, b), "max": maximum(a, b)}[fn]
 
 
 def negation(e: Expr) -> Expr:

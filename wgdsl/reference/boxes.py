@@ -15,7 +15,7 @@ import numpy as np
 
 from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Scalar, Select
 from ..program.functions import COMPARE, FUNCTIONS
-from ..program.poly import Atom, Factor, Poly
+from ..program.poly import Atom, Factor, Poly, elements
 from .stored import rounded
 
 Range = tuple[int, int]
@@ -61,6 +61,9 @@ class Boxes:
         return total
 
     def _factor(self, f: Factor, order: tuple[str, ...]) -> np.ndarray:
+        if isinstance(f, Atom) and f.op == "element":
+            found = self._gather(Load(tensor=f.tensor, access=f.args), self.stored[f.tensor], (0,) * len(f.args), order)
+            return found.value.astype(np.int64)
         if isinstance(f, Atom):
             return _INTEGER[f.op](*(self.positions(a, order) for a in f.args))
         if f.name not in order:
@@ -99,13 +102,17 @@ class Boxes:
         return self._gather(x, source, starts, order)
 
     def _gather(self, x: Load, source: Part, starts: tuple[int, ...], order: tuple[str, ...]) -> Part:
+        """What an element says is outside of the array reads 0; any other place there is astray."""
         where = [self.positions(p, order) - s for p, s in zip(x.access, starts, strict=True)]
-        astray = either(*(_outside(w, n) for w, n in zip(where, source.value.shape, strict=True)))
+        out = [(p, _outside(w, n)) for p, w, n in zip(x.access, where, source.value.shape, strict=True)]
+        astray = either(*(o for p, o in out if not any(elements(p))))
+        nothing = either(*(o for p, o in out if any(elements(p))))
         if 0 in source.value.shape:  # nothing to read: only an empty box, or positions that don't exist
             shape = np.broadcast_shapes(*(w.shape for w in where))
-            return Part(np.zeros(shape, source.value.dtype), astray=np.ones(shape, bool))
+            return Part(np.zeros(shape, source.value.dtype), astray=None if nothing is not None else np.ones(shape, bool))
         at = tuple(np.clip(w, 0, n - 1) for w, n in zip(where, source.value.shape, strict=True))
-        return Part(source.value[at], source.exists[at] if source.exists is not None else None, astray)
+        value = source.value[at] if nothing is None else np.where(nothing, 0, source.value[at])
+        return Part(value, source.exists[at] if source.exists is not None else None, astray)
 
 
 _INTEGER = {

@@ -787,7 +787,7 @@ class WaitStore(Step):
 class CopyOut(Step):
     """All 128 threads copy buffer[part, slot] to the tensor where rows and columns are in range: element (row, col) of the tile
     goes to `access` with rows.index and cols.index substituted. `wide`: 16 bytes at once, which the tensor's rows have to
-    suit; else element by element. `add`: see `TmaStore`."""
+    suit; else element by element. `add`: see `TmaStore`. `limit`: rows end before this one, and not where their index does."""
 
     buffer: str
     part: Poly
@@ -798,13 +798,14 @@ class CopyOut(Step):
     cols: Axis
     add: bool = False
     wide: bool = False
+    limit: Poly | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreGlobal(Step):
     """Round `value` (an expression of registers) to the tensor's dtype and store it at `access`, where the row (and
     column) index lies inside its extent. A row value is stored by one lane of each quad. `add`: see `TmaStore`; `by`: what is
-    there and the value come together by their sum, or by the max or min of both."""
+    there and the value come together by their sum, or by the max or min of both. `limit`: see `CopyOut`."""
 
     tensor: str
     access: tuple[Poly, ...]
@@ -813,6 +814,7 @@ class StoreGlobal(Step):
     cols: Axis | None = None
     add: bool = False
     by: str = "sum"
+    limit: Poly | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -328,22 +328,24 @@ STEPS = (
     Row(m.WaitStore, "wait_store {pending:int}", {"read": False}),
     Row(
         m.CopyOut,
-        "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}(?wide= by 16 bytes)",
+        "copy {tensor:tensor}[{access:polys}] = {buffer part slot:tile} over {rows:axis}, {cols:axis}"
+        "(? below {limit:poly})(?wide= by 16 bytes)",
         {"add": False},
     ),
     Row(
         m.CopyOut,
-        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}",
+        "copy {tensor:tensor}[{access:polys}] += {buffer part slot:tile} over {rows:axis}, {cols:axis}(? below {limit:poly})",
         {"add": True, "wide": False},
     ),
     Row(
         m.StoreGlobal,
-        "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})",
+        "put {tensor:tensor}[{access:polys}] = {value:expr} over {rows:axis}(?, {cols:axis})(? below {limit:poly})",
         {"add": False, "by": "sum"},
     ),
     Row(
         m.StoreGlobal,
-        "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})(? by {by:reduction})",
+        "put {tensor:tensor}[{access:polys}] += {value:expr} over {rows:axis}(?, {cols:axis})(? below {limit:poly})"
+        "(? by {by:reduction})",
         {"add": True},
     ),
     Row(m.ClearRows, "clear {buffer part slot:tile} rows {start:poly} .. {stop:stop}"),

@@ -411,9 +411,13 @@ def _reads(k: Kernel) -> Iterator[Found]:
     """What elements say is the same for all roles, and one name is bound to one such integer."""
     found: dict[str, m.Read] = {}
     every = [s for role in k.roles for s in walk(role.steps)]
+    names = {s.name for s in every if isinstance(s, m.Read)}
+    grid = {f"{a.index}.lo" if a.tile > 1 else a.index for a in k.grid.axes}
     for s in (s for s in every if isinstance(s, m.Read)):
         if found.setdefault(s.name, s) != s:
             yield s, f"`{s.name}` is another integer elsewhere"
+        if other := s.value.symbols() - {p.name for p in k.params if p.kind == "dim"} - grid - names:
+            yield s, f"`{min(other)}` isn't the same for all roles"
         if s.name.startswith(m.NEXT):
             yield s, "nothing is read for the item that follows"
         for t in (k.tensor(a.tensor) for a in elements(s.value)):

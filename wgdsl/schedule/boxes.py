@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..program.poly import Atom, Poly, Symbol, floordiv, mod
+from ..program.poly import Atom, Poly, Symbol, elements, floordiv, mod
 from ..roles.model import MapDim
 
 
@@ -80,8 +80,9 @@ def sides(
 
 
 def _last(d: Digit, box: int, length: Poly, values: Poly, whole: bool) -> Side | None:
-    """The side of the slowest digit: all tiles are whole, or a box is clipped where the digit's values end."""
-    if whole or (d.rest == Poly() and (d.weight == 1 or length == values)):
+    """The side of the slowest digit: all tiles are whole, or a box is clipped where the digit's values end. Where an element
+    says the place nothing clips it: what is behind the end is cleared before it counts, and only whole tiles are stored."""
+    if whole or any(elements(d.rest)) or (d.rest == Poly() and (d.weight == 1 or length == values)):
         return Side(digit=d, box=box)
     turn = values.constant
     if not turn or not d.rest.divisible_by(turn) or not length.divisible_by(turn):

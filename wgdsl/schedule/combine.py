@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..diagnostics.model import Problem, WgError
+from ..diagnostics.model import Problem
 from ..diagnostics.schedule import NotAddable, NotYetSupported, SeveralWriters, UnknownName
 from ..foundation.dtypes import F32
 from ..foundation.source import Span
@@ -163,13 +163,10 @@ def _linear(streamed: Streamed, e: Expr) -> bool:
 
 
 def final_value(streamed: Streamed, o: Output) -> Expr:
-    """What an output stores, over states; outside its domain what it stores there. Raises WgError if that selects what is
-    written."""
+    """What an output stores, over states; outside its domain what it stores there, unless that selects what is written."""
     domain = streamed.program.domain(o.name)
-    if domain == TRUE:
+    if domain == TRUE or not covers(streamed.program, o):
         return o.value
-    if not covers(streamed.program, o):
-        raise WgError(NotYetSupported(span=o.span, what=f"a `where` that selects what of `{o.tensor}` is written"))
     return Select(cond=domain, then=o.value, other=const(0.0) if o.otherwise is None else o.otherwise)
 
 

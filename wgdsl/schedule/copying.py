@@ -283,7 +283,7 @@ class CopySync(MathSync):
         add = o.tensor in self.combined
         copy = CopyOut(
             buffer=p.buffer.name, part=part, slot=slot, tensor=o.tensor, access=o.access, rows=rows, cols=cols, add=add,
-            wide=not add, span=self.span,
+            wide=not add, limit=self.limit(o), span=self.span,
         )  # fmt: skip
         if add or not p.needs_fallback:
             self.emit(copy)

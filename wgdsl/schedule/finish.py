@@ -44,6 +44,7 @@ from .items import opened
 from .joined import JoinedSync
 from .place import Placed, name_of
 from .plan import steps_of
+from .reads import limit
 from .sync import SECOND
 
 IDENTITIES = {op: float(IDENTITY[op]) for op in ("sum", "max", "min")}
@@ -178,8 +179,11 @@ class MathSync(JoinedSync):
         if staged is None:
             add, by = c is not None, "sum" if c is None else c.op
             self.emit(
-                StoreGlobal(tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, add=add, by=by, note=text)
-            )
+                StoreGlobal(
+                    tensor=o.tensor, access=o.access, value=value, rows=rows, cols=cols, add=add, by=by, note=text,
+                    limit=self.limit(o),
+                )
+            )  # fmt: skip
             self.stored.add(o.tensor)
             return
         if cols is None:
@@ -295,7 +299,8 @@ class MathSync(JoinedSync):
             replace(self.group_sync("written"), span=self.span),
             Elect(body=(*copies, CommitStore(span=self.span)), span=self.span),
         )
-        if not p.needs_fallback:
+        end = self.limit(o)
+        if not p.needs_fallback and end is None:
             self.emit(*bulk)
         else:
             copy = CopyOut(
@@ -307,14 +312,24 @@ class MathSync(JoinedSync):
                 rows=rows,
                 cols=cols,
                 add=add,
+                wide=not p.needs_fallback and not add,
+                limit=end,
                 span=self.span,
             )
             plain: tuple[Step, ...] = (self.group_sync("written"), copy)
             if self.lent(p):  # a bulk copy will overwrite what the threads have written here, once all have read it
                 plain = (FenceAsync(), *plain, self.group_sync("copied"))
             other = tuple(replace(x, span=self.span) for x in plain)
-            note = "a row pitch that suits the tensor map"
-            self.emit(If(cond=Scalar(name=f"{o.tensor}.tma"), then=bulk, other=other, note=note))
+            suits: Expr = Scalar(name=f"{o.tensor}.tma") if p.needs_fallback else TRUE
+            if end is None:
+                note = "a row pitch that suits the tensor map"
+            else:  # a box would reach into rows that aren't written
+                suits, note = conjunction(Affine(poly=end - rows.origin - rows.count), suits), "all rows are written"
+            self.emit(If(cond=suits, then=bulk, other=other, note=note))
+
+    def limit(self, o: Output) -> Poly | None:
+        """The row before which those of an output end, where tensors say that."""
+        return limit(self.plan, self.trip.left, o)
 
     def lent(self, p: Placed) -> bool:
         """Whether a staging buffer lies where a fill follows."""

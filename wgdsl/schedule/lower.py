@@ -27,6 +27,7 @@ from .mask import Trip, live_trip, make_trip
 from .order import make_order
 from .place import BULK, Placement, place
 from .plan import Plan, RolePlan, make_plan, steps_of
+from .reads import bound
 from .sync import RoleSync
 
 
@@ -51,7 +52,7 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
     ids = deal_ids(plan)
     synced = [_sync(plan, placement, own if r.split else trip, r, ids) for r in plan.roles]
     _all_done(streamed, synced, products=True)
-    steps = [s.steps() for s in synced]
+    steps = [bound(plan, s.steps(), trip.reads) for s in synced]
     _all_done(streamed, synced, products=False)
     results = combined(plan)
     kernel = _kernel(plan, placement, between, ids, synced, steps, () if lists is None else (lists.tensor,))

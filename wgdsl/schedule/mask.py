@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..program.expr import Expr
-from ..program.poly import Poly, ceildiv, maximum, minimum
+from ..program.poly import Poly, ceildiv, elements, maximum, minimum
 from ..roles.model import Read, Step
 from .bounds import Bound, find_bounds, tiles
 from .lists import Lists
 from .plan import Plan
-from .reads import read_out
+from .reads import Reading, read_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Trip:
     seen_stop, seen_start: elements of the axis from this one on (before this one) lie outside for every row of the CTA,
     though their tile is visited; None if there are none inside the extent.
     reads: integers that tensors say, to bind before the lets. ended: the predicates end the axis, where the extent does or
-    before.
+    before, or what is behind its end isn't 0. left: how many rows of the item's tile are written, where tensors say that.
     lists: where the tiles are listed: position p has the tile that the list says, and `cuts` binds, for roles that mask, how
     many rows of the list's first and last tile no row of the CTA sees.
     first, last: the positions [first, last) at which a role works on tiles; it passes over the others, which are empty for the
@@ -67,6 +67,7 @@ class Trip:
     cuts: tuple[Step, ...] = ()
     reads: tuple[Read, ...] = ()
     ended: bool = False
+    left: Poly | None = None
 
     def tile(self, position: Poly) -> Poly:
         """The tile at a position; along a list, what its entry says once that is read."""
@@ -95,7 +96,8 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
     n = Poly.of(f"{axis}.n")
     mask_lets: list[tuple[str, Poly]] = []
     starts = [b.loosest for b in bounds if not b.upper]
-    stops = [b.loosest + 1 for b in bounds if b.upper and b.name != "end"]
+    shifted = any(is_shifted(h.access, axis) for h in plan.homes.values() if not h.output)
+    stops = [b.loosest + 1 for b in bounds if b.upper and (shifted or b.name != "end")]
     partials = [_partial(plan, b, size, lo_name, hi_name, n, mask_lets) for b in bounds if b.exact]
     seen_start = maximum(*starts) if starts else None
     seen_stop = minimum(*stops) if stops else None
@@ -119,8 +121,14 @@ def make_trip(plan: Plan, domain: Expr) -> Trip:
         first=Poly.of(0),
         last=n,
         reads=reading.reads,
-        ended=reading.ended,
+        ended=reading.ended or shifted,
+        left=reading.left,
     )
+
+
+def is_shifted(access: tuple[Poly, ...], axis: str) -> bool:
+    """Whether a tensor says where the axis begins: what is behind its end is then another's, and not 0."""
+    return any(axis in p.symbols() and any(elements(p)) for p in access)
 
 
 def _share(plan: Plan, lo: Poly, hi: Poly, lets: list[tuple[str, Poly]]) -> tuple[Poly, Poly]:
@@ -141,7 +149,7 @@ def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:
     lo = maximum(0, *(tiles(b.loosest_own, size) for b in bounds if not b.upper))
     head, tail = (trip.hi - hi, trip.hi - lo) if plan.descending else (lo - trip.lo, hi - trip.lo)
     head, tail = maximum(0, head), minimum(trip.n, tail)
-    some = minimum(1, maximum(0, tail - head)) * _rows_left(plan, reading.live)
+    some = minimum(1, maximum(0, tail - head)) * _rows_left(plan, reading)
     names = {k: f"{axis}.{k}" for k in ("some", "first", "last")}
     alive = Poly.of(names["some"])
     lets = (
@@ -153,13 +161,15 @@ def live_trip(plan: Plan, trip: Trip, domain: Expr) -> Trip:
     return replace(trip, mask_lets=(*trip.mask_lets, *lets), skips=True, **ends)
 
 
-def _rows_left(plan: Plan, live: Poly | None) -> Poly:
-    """1 if the warpgroup has a row inside the extent, else 0. live: how many have one, if that is read."""
+def _rows_left(plan: Plan, reading: Reading) -> Poly:
+    """1 if the warpgroup has a row inside the extent, else 0."""
     role = plan.split_role
     if role is None or role.split is None:
         return Poly.of(1)
-    if live is not None:
-        return minimum(1, maximum(0, live - Poly.of("wg")))
+    if reading.live is not None:
+        return minimum(1, maximum(0, reading.live - Poly.of("wg")))
+    if reading.left is not None:
+        return minimum(1, maximum(0, reading.left + plan.origin(role.split) - plan.axis_of(role.split).origin))
     first = plan.axis_of(role.split).origin
     return minimum(1, maximum(0, plan.graph.extents[role.split] - first))
 

@@ -11,7 +11,7 @@ from math import prod
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import CantOrder, UnknownName
-from ..program.poly import Atom, Factor, Poly, Symbol, floordiv, maximum, without_elements
+from ..program.poly import Atom, Factor, Poly, Symbol, floordiv, maximum, with_elements
 from ..roles.model import Order
 from ..syntax import ast
 from .mask import Trip
@@ -46,7 +46,7 @@ def _longest(plan: Plan, grid: ast.GridDecl, trip: Trip) -> tuple[str | None, bo
     values: dict[str, Poly] = {}
     for name, value in trip.lets:
         values[name] = value.substitute(values)
-    n = without_elements(unread(values[trip.n.bare or ""], trip.reads))
+    n = with_elements(unread(values[trip.n.bare or ""], trip.reads), lambda a: Poly.of(str(a)))
     symbols = {s: a for a in plan.grid for s in (plan.origin(a).symbols() & n.symbols())}
     cure = "drop `longest_first`"
     if not symbols:

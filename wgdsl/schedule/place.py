@@ -300,6 +300,10 @@ class _Placer:
         access = ", ".join(f"`{p}`" for p in home.access if b.rows_index in p.symbols())
         raise WgError(NoBox(span=home.span, home=home.name, tensor=home.tensor, index=b.rows_index, access=access, rows=b.rows))
 
+    def is_single(self, index: str, home: Home) -> bool:
+        """Whether a tile has one element along an index."""
+        return index in self.plan.grid and self.plan.size(index, home.tensor, home.span) == 1
+
     def shape(self, home: Home, b: Buffer) -> None:
         row, count = f"the bytes of a row of `{home.name}`", f"the row count of a part of `{home.name}`"
         bulk, nbytes = home.engine == BULK, b.cols * b.dtype.nbytes

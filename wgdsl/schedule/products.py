@@ -20,6 +20,7 @@ from ..syntax import ast
 from ..targets.choice import TARGETS
 from ..targets.engines import ENGINES, Engine
 from .compute import display, resolve
+from .mask import is_shifted
 from .place import Placement, name_of
 from .plan import Plan, RolePlan
 
@@ -95,6 +96,10 @@ class _Match:
         axis = node.axes[0]
         if len(node.axes) != 1:
             raise WgError(NotYetSupported(span=self.step.span, what="a product over several axes"))
+        both = [self.plan.homes[h].access for h in (left, right) if h in self.plan.homes]
+        if len(both) > 1 and axis == self.plan.axis and any(is_shifted(a, axis) for a in both):
+            what = f"a product along `{axis}`, which a tensor says the begin of, with both operands in shared memory"
+            raise WgError(NotYetSupported(span=self.step.span, what=what))
         b = self.placement.placed[right].buffer
         cols = b.rows_index if b.cols_index == axis else b.cols_index
         rows = self.rows_of(left)

@@ -12,48 +12,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 
+from ..diagnostics.model import WgError
+from ..diagnostics.schedule import NotYetSupported
 from ..foundation.dtypes import I32
-from ..program.expr import TRUE, Affine, Apply, Cmp, Const, Expr, IndexValue, Load, Logic, conjuncts, walk
-from ..program.graph import Input
-from ..program.poly import Poly, ceildiv, element, elements, maximum, minimum
-from ..program.predicates import compared, negation
-from ..roles.model import Read
+from ..program.expr import TRUE, Affine, Cmp, Expr, Logic, conjuncts, loads, walk
+from ..program.graph import Input, Output
+from ..program.poly import Atom, Poly, ceildiv, element, elements, maximum, minimum, with_elements
+from ..program.predicates import compared, integral, negation
+from ..program.rules import covers
+from ..roles.mapped import mapped
+from ..roles.model import Items, Leave, Read, Step
 from .plan import Plan
 
+LARGEST_PLACE = 2**24  # of an element: sizes are as large at most
 LARGEST_EXTENT = 2**25  # more than elements of an axis: sizes are up to 2^24
 STEEPEST = 4  # factor of an index in a predicate
 MOST = 3  # numbers on which loops hang
 COARSE = 64  # what tile sizes are multiples of, so that there are few sizes to try
-OF_INTEGERS = ("add", "sub", "mul", "neg", "min", "max")
 
 
 @dataclass(frozen=True)
 class Reading:
     """The domain over what is read. ended: it ends where the extent does, or before. live: how many warpgroups have rows, where
-    that is read too."""
+    that is read too. left: how many rows of the item's tile are written, where tensors say that."""
 
     domain: Expr = TRUE
     reads: tuple[Read, ...] = ()
     ended: bool = False
     live: Poly | None = None
+    left: Poly | None = None
 
 
 def read_out(plan: Plan, domain: Expr) -> Reading:
     """The predicates that bound the axis by what tensors say, over integers that are bound for the item."""
     reader = _Reader(plan)
     found = reader.of(domain)
-    if not reader.reads:
-        return Reading(domain)
-    found = reader.rest(found)
+    if reader.reads:
+        found = reader.rest(found)
     ends = {Poly.of(r.name) - 1 - Poly.of(plan.axis) for r in reader.reads.values() if r.high == reader.extent}
     ended = any(isinstance(p, Affine) and p.poly in ends for p in conjuncts(found))
     if len(reader.reads) + (not ended) > most_numbers(plan):
-        return Reading(domain)
-    live = reader.live()
-    return Reading(found, tuple(reader.reads.values()), ended, live)
+        reader.reads, found, ended = {}, domain, False
+    left = reader.left()
+    live = reader.live() if reader.reads and left is None else None
+    return Reading(found, tuple(reader.reads.values()), ended, live, left)
+
+
+def limit(plan: Plan, left: Poly | None, o: Output) -> Poly | None:
+    """The row before which those of an output end, where tensors say that."""
+    row = _row(plan)
+    return None if left is None or row is None or covers(plan.graph, o) else plan.origin(row) + left
+
+
+def bound(plan: Plan, steps: tuple[Step, ...], known: tuple[Read, ...]) -> tuple[Step, ...]:
+    """The steps of a role with what they read of tensors bound before, once an item. Raises WgError for elements that differ
+    within it."""
+    binder = _Binder(plan, {r.value: r for r in known if r.low == Poly()})
+    return binder.steps(steps)
 
 
 def most_numbers(plan: Plan) -> int:
@@ -102,6 +120,54 @@ class _Reader:
         ours = isinstance(e, Affine) and not e.poly.symbols() & self.reads.keys() and self.bounds(e.poly)
         return self.replaced(e) if ours else e
 
+    def left(self) -> Poly | None:
+        """How many rows of the item's tile are written, where the `where` of outputs selects them."""
+        found = {o.tensor: self.rows_of(o) for o in self.plan.streamed.outputs if not self.all_written(o)}
+        if not found:
+            return None
+        ends = list(dict.fromkeys(found.values()))
+        row = _row(self.plan)
+        if len(ends) > 1 or len(found) < len(self.plan.streamed.outputs) or row is None:
+            span = self.plan.streamed.outputs[0].span
+            names = " and ".join(f"`{o.tensor}`" for o in self.plan.streamed.outputs)
+            cure = "give them one `where`"
+            raise WgError(NotYetSupported(span=span, what=f"{names}, of which different rows are written,", cure=cure))
+        rows = minimum(ends[0], self.plan.graph.extents[row])
+        return self.read("left", rows - self.plan.origin(row), Poly(), Poly.of(self.plan.size(row)), row)
+
+    def all_written(self, o: Output) -> bool:
+        return covers(self.plan.graph, o) or self.plan.streamed.program.domain(o.name) == TRUE
+
+    def rows_of(self, o: Output) -> Poly:
+        """How many rows of an output are written, and lie in it: over integers that are read."""
+        row, domain = _row(self.plan), self.plan.streamed.program.domain(o.name)
+        inside = [(o.shape[k], p.without([row or ""])) for k, p in enumerate(o.access) if row in p.symbols()]
+        ends = [self.end(c, row) for c in conjuncts(domain)]
+        known = [e for e in ends if e is not None]
+        if row is None or len(known) < len(ends) or len(inside) != 1:
+            what = f"a `where` that selects what of `{o.tensor}` is written"
+            cure = "select rows up to an element of a tensor: `where i < len[b]`"
+            raise WgError(NotYetSupported(span=o.span, what=what, cure=cure))
+        ((extent, before),) = inside
+        return minimum(*(self.elements_read(e) for e in known), extent - self.elements_read(before))
+
+    def end(self, e: Expr, row: str | None) -> Poly | None:
+        """Where a predicate ends the rows; None if it is another one."""
+        parts = [self.integral(e.left), self.integral(e.right)] if isinstance(e, Cmp) else []
+        if not isinstance(e, Cmp) or parts[0] is None or parts[1] is None:
+            return None
+        p = compared(e.op, parts[0], parts[1])
+        slope = p.poly.coefficient(row or "") if isinstance(p, Affine) else None
+        if not isinstance(p, Affine) or slope is None or slope.constant != -1:
+            return None
+        rest = p.poly + Poly.of(row or "")
+        at = {s for a in elements(rest) for x in a.args for s in x.symbols()}
+        return rest + 1 if not (rest.symbols() | at) - self.fixed() else None
+
+    def elements_read(self, p: Poly) -> Poly:
+        """The same over the names of its elements."""
+        return with_elements(p, lambda a: self.read("", element(a.tensor, a.args), Poly(), Poly.of(LARGEST_PLACE)))
+
     def live(self) -> Poly | None:
         """How many warpgroups have rows, where they pass over what is empty for them."""
         role = self.plan.split_role
@@ -112,20 +178,9 @@ class _Reader:
         return self.read("live", ceildiv(rows, share), Poly(), Poly.of(role.count), role.split)
 
     def integral(self, e: Expr) -> Poly | None:
-        """An expression of whole numbers."""
-        match e:
-            case Const(value=int() as n) if not isinstance(n, bool):
-                return Poly.of(n)
-            case IndexValue():
-                return e.poly
-            case Load():
-                node = self.plan.graph.by_name[e.tensor]
-                return element(e.tensor, e.access) if isinstance(node, Input) and node.dtype == I32 else None
-            case Apply() if e.fn in OF_INTEGERS:
-                args = [self.integral(a) for a in e.args]
-                known = [a for a in args if a is not None]
-                return _applied(e.fn, known) if len(known) == len(args) else None
-        return None
+        """An expression of whole numbers, of which only inputs of i32 hold some."""
+        nodes = [self.plan.graph.by_name[x.tensor] for x in loads(e)]
+        return integral(e) if all(isinstance(n, Input) and n.dtype == I32 for n in nodes) else None
 
     def bounds(self, p: Poly) -> bool:
         """Whether a predicate bounds the axis by what is the same for the whole item, in whole steps of indices."""
@@ -167,23 +222,68 @@ class _Reader:
         """The integer's name: that of the element that it is, if it is one."""
         known = next((r for r in self.reads.values() if (r.value, r.low, r.high) == (value, low, high)), None)
         if known is None:
-            said = [str(a) for a in elements(value) if value == element(a.tensor, a.args)]
-            name = ".".join(re.findall(r"\w+", said[0])) if said else f"{of or self.plan.axis}.{what}"
+            said = [a for a in elements(value) if value == element(a.tensor, a.args)]
+            name = _name(said[0]) if said else f"{of or self.plan.axis}.{what}"
             name = next(n for n in _numbered(name) if n not in self.reads)
             known = self.reads[name] = Read(name=name, value=value, low=low, high=high, span=self.plan.schedule.span)
         return Poly.of(known.name)
 
 
+def _row(plan: Plan) -> str | None:
+    """The index that the warpgroups share, or along which tiles of a result lie."""
+    if plan.split_role is not None:
+        return plan.split_role.split
+    tiled = [i for i in plan.grid if plan.tiles.get(i, 1) > 1]
+    return tiled[0] if len(tiled) == 1 else None
+
+
+@dataclass
+class _Binder:
+    """Elements that steps hold, each under a name. reads: by the element."""
+
+    plan: Plan
+    reads: dict[Poly, Read]
+    more: list[Read] = field(default_factory=list)
+
+    def steps(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        new = tuple(self.step(s) for s in steps)
+        return tuple(replace(s, body=self.begun(s.body)) if isinstance(s, Items) else s for s in new) if self.more else new
+
+    def step(self, s: Step) -> Step:
+        if isinstance(s, Read):
+            return s
+        if isinstance(s, Items):
+            return replace(s, body=tuple(self.step(x) for x in s.body))
+        return mapped(s, lambda p: with_elements(p, self.named) if any(elements(p)) else p)
+
+    def named(self, a: Atom) -> Poly:
+        value = element(a.tensor, a.args)
+        if value not in self.reads:
+            single = frozenset(i for i in self.plan.grid if self.plan.tiles.get(i, 1) == 1) | frozenset(self.plan.graph.dims)
+            if inner := {s for x in a.args for s in x.symbols()} - single:
+                cure = f"take `{min(inner)}` as a grid axis of single elements"
+                what = f"`{value}`, which differs within an item, as the place of an element"
+                raise WgError(NotYetSupported(span=self.plan.schedule.span, what=what, cure=cure))
+            taken = {r.name for r in self.reads.values()}
+            name = next(n for n in _numbered(_name(a)) if n not in taken)
+            new = Read(name=name, value=value, low=Poly(), high=Poly.of(LARGEST_PLACE), span=self.plan.schedule.span)
+            self.reads[value] = new
+            self.more.append(new)
+        return Poly.of(self.reads[value].name)
+
+    def begun(self, body: tuple[Step, ...]) -> tuple[Step, ...]:
+        """The body of an item, read first of all once it is known which one it is."""
+        at = next((k + 1 for k, s in enumerate(body) if isinstance(s, Leave)), 0)
+        return (*body[:at], *self.more, *body[at:])
+
+
+def _name(a: Atom) -> str:
+    return ".".join(re.findall(r"\w+", str(a)))
+
+
 def _constant(p: Poly) -> int:
     """The number that stands by itself."""
     return dict(p.terms).get((), 0)
-
-
-def _applied(fn: str, args: list[Poly]) -> Poly:
-    if fn == "neg":
-        return -args[0]
-    a, b = args
-    return {"add": a + b, "sub": a - b, "mul": a * b, "min": minimum(a, b), "max": maximum(a, b)}[fn]
 
 
 def _numbered(name: str) -> Iterator[str]:

@@ -231,10 +231,23 @@ class RoleSync(RegisterWriter):
             self.item_step(s)
         body = tuple(self.out)
         if not self.role.by_item:
-            return (*bound, *body)
+            return (*bound, *self.if_written(body))
         rings = {r: self.plan.axis in self.plan.homes[self.placement.rings[r].buffers[0]].indices for r in self.uses}
         others = tuple(replace(s, span=self.role.span) for s in passed_over(rings.items(), self.trip.n))
-        return (*bound, If(cond=is_mine(self.role.count), then=body, other=others, span=self.role.span))
+        mine = If(cond=is_mine(self.role.count), then=body, other=others, span=self.role.span)
+        return (*bound, *self.if_written((mine,)))
+
+    def if_written(self, body: tuple[Step, ...]) -> tuple[Step, ...]:
+        """The steps of an item, unless tensors say that no row of it is written."""
+        left = self.trip.left
+        if left is None:
+            return body
+        for p in self.placement.placed.values() if self.plan.persistent else ():
+            if p.home.output and p.home.over:
+                cure = f"give `{p.home.name}` memory of its own, or take a grid that isn't persistent"
+                what = f"`{p.home.name}` over `{p.home.over}` in a persistent grid of which items may have no rows"
+                raise WgError(NotYetSupported(span=p.home.span, what=what, cure=cure))
+        return (If(cond=Affine(poly=left - 1), then=body, span=self.plan.schedule.span, note="rows of it are written"),)
 
     def item_step(self, s: ast.Step) -> None:
         self.span = s.span

@@ -109,9 +109,9 @@ def store_global(a: Agent, s: m.StoreGlobal) -> None:
 
 
 def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray, where: np.ndarray, rows: np.ndarray) -> None:
-    """Store where row and column lie inside the extents of their indices."""
+    """Store where row and column lie inside the extents of their indices, or the row below the limit."""
     env: dict[str, Integer] = {**a.env, s.rows.index: rows}
-    where = where & _inside(a, s.rows, rows)
+    where = where & (_inside(a, s.rows, rows) if s.limit is None else rows < a.integer(s.limit))
     if s.cols is not None:
         env[s.cols.index] = cols = column_indices(s.cols, a.env)
         where = where & _inside(a, s.cols, cols)

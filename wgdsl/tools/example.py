@@ -64,5 +64,5 @@ def main(
 def timed(kernel: Kernel, dims: Mapping[str, int]) -> list[str]:
     """Lines on a run on the GPU at these dims."""
     done = run(kernel, dims, device="gpu", repeats=REPEATS)
-    rate = work(kernel.graph, {**kernel.graph.fixed, **done.bound.dims}) / median(done.seconds) / 1e12
+    rate = work(kernel.graph, {**kernel.graph.fixed, **done.bound.dims}, done.inputs) / median(done.seconds) / 1e12
     return [*summary(done), f"  {rate:.0f} TFLOP/s"]

@@ -312,9 +312,12 @@ class _Pass:
         return IDENTITY[node.op] if isinstance(node, Reduce) else None
 
     def aliases(self) -> dict[str, str]:
-        """Statement name -> the node that stands for it: the load of highest rank in what it reads as."""
+        """Statement name -> the node that stands for it: the load of highest rank in what it reads as, or what is written of
+        as far as a `where` says."""
         out = {}
-        for name, (_, body) in self.replaced.items():
+        stored = {x.tensor for o in self.nodes if isinstance(o, Output) for x in walk(o.value) if isinstance(x, Load)}
+        written = {n.name: n.body for n in self.nodes if isinstance(n, Domain) and n.name in stored}
+        for name, body in (*((name, body) for name, (_, body) in self.replaced.items()), *written.items()):
             found = [x for x in walk(body) if isinstance(x, Load)]
             if found:
                 out[name] = max(found, key=lambda x: len(self.by_name[x.tensor].indices or x.access)).tensor

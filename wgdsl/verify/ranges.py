@@ -150,7 +150,8 @@ def _plain(p: Poly) -> Iterator[int]:
 def _polys(s: Step) -> Iterator[Poly]:
     """The integers that a step computes in 32 bits."""
     if isinstance(s, m.Read):
-        yield from (s.low, s.high, *(p for a in elements(s.value) for p in a.args))
+        wide = list(elements(s.value))  # their sum is computed in 64 bits
+        yield from (s.low, s.high, *(p for a in wide for p in a.args), *(() if wide else (s.value,)))
         return
     for f in fields(s):
         yield from _in(getattr(s, f.name)) if not f.metadata.get("region") else ()
