@@ -108,7 +108,7 @@ def test_b13_likely_mistakes_are_far_off(schedule, device):
 
 
 def test_b13_a_cap_of_0_is_none(schedule, device):
-    """As an option the same CUDA; as an argument the same bits."""
+    """As an option the same CUDA. As an argument too: nothing of what the other side comes to shows."""
     mask, score = {"where": "j <= i + N - M"}, f"select(cap == 0.0, {SCORE}, cap * tanh({SCORE} / cap))"
     plain = made(program(**mask), schedule, "f16")
     assert made(program(score, declared="option cap = 50.0", **mask), schedule, "f16", cap=0.0).cuda == plain.cuda
