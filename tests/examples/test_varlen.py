@@ -11,6 +11,7 @@ import pytest
 from wgdsl.diagnostics.model import WgError
 from wgdsl.driver import compile
 from wgdsl.foundation.resources import resource
+from wgdsl.roles.model import Fetch, walk
 from wgdsl.runtime.kernel import Kernel
 
 SCHEDULES = (("varlen", "sm_90a"), ("varlen_longest", "sm_90a"), ("varlen_warps", "sm_80"))
@@ -122,6 +123,17 @@ def test_what_is_behind_the_longest_is_another_s(schedule):
     assert np.isfinite(dirty[0][inside]).all()
     np.testing.assert_array_equal(clean[0][inside], dirty[0][inside])
     np.testing.assert_array_equal(clean[1][:, inside], dirty[1][:, inside])
+
+
+def test_items_without_rows_are_nobody_s():
+    """What hands out items passes over those behind the end of a sequence; the simulator's word of items has them not."""
+    run = kernel("varlen_longest", "sm_90a", True)
+    load = run.roles.kernels[0].roles[0]
+    (fetch,) = (s for s in walk(load.steps) if isinstance(s, Fetch))
+    assert str(fetch.only) == "i.left - 1 >= 0" and [r.name for r in fetch.reads] == ["cu_q.b.1", "cu_q.b", "i.left"]
+    x = packed([130, 1], [40, 40])
+    few, many = (x.run(run, (longest, 40)) for longest in (130, 130 * 8))
+    np.testing.assert_array_equal(few[0], many[0])
 
 
 def changed(*pairs: tuple[str, str], schedule: str = "varlen") -> Kernel:

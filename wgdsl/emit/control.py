@@ -149,7 +149,17 @@ def counter(ctx: RoleContext, which: int) -> str:
 def fetch(ctx: RoleContext, step: Fetch) -> None:
     _only_one(ctx, step)
     name = f"const int {ctx.ahead}" if ctx.ahead else "item"
-    ctx.out.line(f"{name} = atomicAdd({counter(ctx, 0)}, 1) + gridDim.x;")
+    take = f"{name} = atomicAdd({counter(ctx, 0)}, 1) + gridDim.x;"
+    if not step.reads:
+        ctx.out.line(take)
+        return
+    ctx.out.unroll(1)
+    with ctx.block("while (true)"):
+        ctx.out.line(take)
+        ctx.out.line("if (item >= total) break;")
+        decode(ctx, ctx.kernel.grid, ctx.item_counts)
+        ctx.steps(step.reads)
+        ctx.out.line(f"if ({condition(ctx, step.only)}) break;")
 
 
 @lowers(PutItem)

@@ -26,7 +26,7 @@ from functools import cache
 
 from ..foundation.dtypes import DType
 from ..foundation.source import Span
-from ..program.expr import Expr, Reg
+from ..program.expr import TRUE, Expr, Reg
 from ..program.poly import Poly
 
 ONE = Poly.of(1)
@@ -280,7 +280,11 @@ class Items(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Fetch(Step):
-    """Take the number of the CTA's next item from the counter, which another CTA can then not get. By one thread."""
+    """Take the number of the CTA's next item from the counter, which another CTA can then not get. By one thread. Items for
+    which `only` doesn't hold, over what `reads` says of them, are passed over: no role learns of them."""
+
+    only: Expr = TRUE
+    reads: tuple[Step, ...] = region()
 
 
 @dataclass(frozen=True, kw_only=True)

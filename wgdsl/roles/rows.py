@@ -246,7 +246,8 @@ VALUES = (
 )
 STEPS = (
     Row(m.Items, "items(?joined= joined)(?counted= counted)(? from {source:counter|work}) {body:steps}", inside="items"),
-    Row(m.Fetch, "fetch item"),
+    Row(m.Fetch, "fetch item", {"only": TRUE, "reads": ()}),
+    Row(m.Fetch, "fetch item where {only:predicate} {reads:steps}"),
     Row(m.PutItem, "put item in {buffer slot:stage}", {"ahead": False}),
     Row(m.PutItem, "put next item in {buffer slot:stage}", {"ahead": True}),
     Row(m.TakeItem, "take item from {buffer slot:stage}", {"ahead": False}),

@@ -24,7 +24,7 @@ from ..program.poly import Atom, Poly, ceildiv, element, elements, maximum, mini
 from ..program.predicates import compared, integral, negation
 from ..program.rules import covers
 from ..roles.mapped import mapped
-from ..roles.model import Items, Leave, Read, Step
+from ..roles.model import Fetch, Items, Leave, Read, Step
 from .plan import Plan
 
 LARGEST_PLACE = 2**24  # of an element: sizes are as large at most
@@ -250,7 +250,7 @@ class _Binder:
         return tuple(replace(s, body=self.begun(s.body)) if isinstance(s, Items) else s for s in new) if self.more else new
 
     def step(self, s: Step) -> Step:
-        if isinstance(s, Read):
+        if isinstance(s, Read | Fetch):
             return s
         if isinstance(s, Items):
             return replace(s, body=tuple(self.step(x) for x in s.body))

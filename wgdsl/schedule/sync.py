@@ -207,7 +207,7 @@ class RoleSync(RegisterWriter):
             )
             # The next number comes when all copies of this item are under way: the other roles still work on them, and
             # nobody holds an item while others have none.
-            return Items(source="counter", counted=self.counted, body=(*head, *body, Fetch(span=span)))
+            return Items(source="counter", counted=self.counted, body=(*head, *body, self.fetch(span)))
         head = (
             Wait(barrier=full, part=Poly(), slot=slot, span=span),
             TakeItem(buffer=work.name, slot=slot, span=span),
@@ -215,6 +215,16 @@ class RoleSync(RegisterWriter):
             *end,
         )
         return Items(source="work", counted=self.counted, body=(*head, *body))
+
+    def fetch(self, span: Span | None) -> Fetch:
+        """The next item, of those that tensors say have rows."""
+        if self.trip.left is None:
+            return Fetch(span=span)
+        needed = [next(r for r in self.trip.reads if r.name == self.trip.left.bare)]
+        for r in needed:
+            needed += [x for x in self.trip.reads if x.name in r.value.symbols() and x not in needed]
+        reads = tuple(r for r in self.trip.reads if r in needed)
+        return Fetch(span=span, only=Affine(poly=self.trip.left - 1), reads=reads)
 
     def leave(self) -> None:
         """What the role still has to wait for before it ends."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any
 
 from ..program.poly import Poly, elements, elements_name
 from ..roles import model as m
 from .agent import Agent, Blocked, Item, Run
+from .integers import holds
 from .meaning import means
 
 NO_ITEM = -1
@@ -40,7 +42,20 @@ def _given(a: Agent, s: m.Items) -> Iterable[Item | None]:
     """The items that a role runs, one by one. None: there is no further one, or the role has still to learn of it."""
     if s.joined:
         return _joined(a, s.source)
-    return a.cta.items if s.source == "stride" else (*a.cta.items, None) if s.source == "counter" else repeat(None)
+    return a.cta.items if s.source == "stride" else _fetched(a, s) if s.source == "counter" else repeat(None)
+
+
+def _fetched(a: Agent, s: m.Items) -> Iterable[Item | None]:
+    """The first item, and of the others those that a role doesn't pass over."""
+    fetch = next((x for x in s.body if isinstance(x, m.Fetch)), m.Fetch())
+    for k, item in enumerate(a.cta.items):
+        env: dict[str, Any] = {**a.env, **item.dims, **item.indices}
+        for r in (r for r in fetch.reads if isinstance(r, m.Read) and r.name not in item.dims):
+            env |= {elements_name(x.tensor): a.tensors[x.tensor].element for x in elements(r.value)}
+            env[r.name] = max(r.low.evaluate(env), min(r.high.evaluate(env), r.value.evaluate(env)))
+        if not k or holds(fetch.only, env, a.scalars):
+            yield item
+    yield None
 
 
 def _joined(a: Agent, source: str) -> Iterator[Item]:
