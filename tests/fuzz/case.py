@@ -9,6 +9,8 @@ import numpy as np
 
 from tests.fuzz.choices import Choices
 
+WORDS = ("tile", "ring", "in", "over", "smem", "program", "fill", "split", "where", "else", "when", "by", "wg")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -48,7 +50,10 @@ class Program:
         self._names = 0
 
     def new(self, stem: str) -> str:
+        """A name that nothing has: now and then one that is a word elsewhere."""
         self._names += 1
+        if self._names <= len(WORDS) and self.c.chance(5):
+            return WORDS[self._names - 1]
         return f"{stem}{self._names}"
 
     def declare(self, *lines: str) -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -34,6 +35,7 @@ ALLOWED = {
     "WG0722": "more sizes than the verifier tries",
 }
 LIMIT = 240  # seconds for a case
+ITEMS = 300  # of a persistent grid, more than twice as many as a GPU has SMs
 
 
 @dataclass(kw_only=True)
@@ -106,7 +108,7 @@ def given(dims: Mapping[str, int]) -> str:
 
 def run(case: Case, kernel: Kernel, dims: Mapping[str, int], device: str, seed: int) -> list[str]:
     """What is wrong at a size, in words."""
-    dims = launchable(case, kernel, dims)
+    dims = launchable(case, kernel, crowded(kernel, dims) if device == "gpu" else dims)
     inputs = case.prepared(arrays(case, kernel.graph, dims, seed), dims)
     known = {n for n in dims if n in kernel.graph.dims}
     shaped = {s for i in kernel.graph.inputs for p in i.shape for s in p.symbols()}
@@ -134,6 +136,18 @@ def otherwise(case: Case, kernel: Kernel, inputs: Mapping[str, np.ndarray], boun
     exact = evaluate(kernel.graph, inputs, bound.scalars, {n: bound.dims[n] for n in kernel.graph.dims})
     agree = (np.allclose(exact[n], x, rtol=1e-9, atol=1e-9, equal_nan=True) for n, x in expected.items())
     return [f"{n}: the evaluator is WRONG" for n, right in zip(expected, agree, strict=True) if not right]
+
+
+def crowded(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
+    """Of a persistent grid on a GPU: so many rows that each CTA has several items, as two CTAs have in the simulator."""
+    grids = [k.grid for k in kernel.roles.kernels if k.grid.persistent]
+    values = {**kernel.graph.fixed, **dims}
+    values |= {n: p.evaluate(values) for n, p in kernel.graph.derived.items()}
+    items = min((prod(a.blocks.evaluate(values) for a in g.axes) for g in grids), default=0)
+    if not items:
+        return dict(dims)
+    few = {"N": min(dims["N"], 150)} if "N" in dims and "N" not in kernel.graph.fixed else {}
+    return {**dims, **few, "M": dims["M"] * -(-ITEMS // items)}
 
 
 def launchable(case: Case, kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:

@@ -125,7 +125,8 @@ def _where(program: Program, scope: Scope) -> str:
     c = program.c
     if not c.chance(30):
         return ""
-    otherwise = c.pick("", "", " else -1.0", f" else {scope.rows}", " else 0.5 * " + scope.columns)
+    number, factor = ("-1", "2 * ") if scope.exact else ("-1.0", "0.5 * ")
+    otherwise = c.pick("", "", f" else {number}", f" else {scope.rows}", f" else {factor}{scope.columns}")
     return f" where {scope.predicate(c.index(3))}{otherwise}"
 
 
@@ -223,31 +224,40 @@ def _hopper(c: Choices, shape: Shape, split: bool) -> list[str]:
     depth = 1 + c.index(deepest)
     separate = c.chance(25)
     depths = {t: 1 + c.index(deepest) if separate else depth for t in shape.operands}
-    part = ["s"] if split else []
+    loaders = _loaders(c, shape, separate, min(depths.values()) > 1, groups < 3)
+    load = load if len(loaders) == 1 else 24
     lines = [
         f"tile i {rows}, {'' if shape.whole else f'{columns} {n}, '}{along} {k}",
         f"stream {along}{c.pick('', ' descending')}{f' split s in {c.pick(2, 3, 5)}' if split else ''}",
-        _grid(c, shape, kind, "".join(part)),
+        _grid(c, shape, kind, "s" if split else ""),
         *_combine(c, shape, split),
-        f"role load : 1 warpgroup, registers {load}",
+        *(f"role {name} : 1 warpgroup, registers {load}" for name in loaders),
         f"role math : {groups} warpgroups, registers {math}, split {'tiles' if own else 'i'}",
         *(f"smem {t}s = {t}[{x}, {along}] by tma ring {depths[t]}" for t, x in shape.operands.items()),
     ]
     fits = len(staged) == 1 and not own and 64 * shape.bytes[staged[0]] <= 2 * k and depths[right] >= groups
     over = c.pick("", "", f" over {right}s") if fits else ""
     lines += [f"smem {t}s = {t}[i, {columns}] by tma{over}" for t in staged]
-    fills = [f"fill {t}s[{along}]" for t in shape.operands]
-    if not separate and c.chance(80):
-        fills = ["fill " + ", ".join(f"{t}s[{along}]" for t in shape.operands)]
     behind = c.pick(along, f"{along}-1") if min(depths.values()) > 1 else along
     issues = [f"issue {acc} += wgmma({a}s[{along}], {b}s[{along}])" for acc, (a, b) in shape.products.items()]
-    awaits = [f"await {acc}[{behind}]" for acc in shape.products]
+    behinds = [c.pick(behind, along) for _ in shape.products]
+    awaits = [f"await {acc}[{at}]" for acc, at in zip(shape.products, behinds, strict=True)]
     if c.chance(40):
         awaits = awaits[-1:] if len(awaits) > 1 else awaits
     loop = [f"for {along} {{", *issues, *awaits, "}"]
     body = ["in turn {", *loop, "}"] if own else loop
-    lines += [f"load {{ for {along} {{", *fills, "} }", "math {", *body, *_finish(c, shape, staged), "}"]
-    return lines
+    for name, fills in loaders.items():
+        lines += [f"{name} {{ for {along} {{", *fills, "} }"]
+    return [*lines, "math {", *body, *_finish(c, shape, staged), "}"]
+
+
+def _loaders(c: Choices, shape: Shape, separate: bool, deep: bool, room: bool) -> dict[str, list[str]]:
+    """Roles that fill, and their fills: on one barrier, or each operand by itself, one of them a slice ahead."""
+    if not separate and c.chance(80):
+        return {"load": ["fill " + ", ".join(f"{t}s[{shape.along}]" for t in shape.operands)]}
+    early = c.pick("", "+1") if separate and deep else ""
+    first, *rest = (f"fill {t}s[{shape.along}{early if n == 0 else ''}]" for n, t in enumerate(shape.operands))
+    return {"load": [first], "other": rest} if separate and room and c.chance(40) else {"load": [first, *rest]}
 
 
 def _ampere(c: Choices, shape: Shape, split: bool) -> list[str]:

@@ -129,18 +129,19 @@ class _Hopper(_Common):
         if s.heads and c.chance(20):
             order += f" section ({', '.join(s.heads)}) within {c.pick('1 MB', '16 KB')}"
         skip = c.chance(35) and not joined and not own
+        loaders = ["load", "load_values"] if s.values and groups < 3 and c.chance(15) else ["load"]
         return [
             f"tile i {rows}, j {columns}",
             self.stream(),
             self.grid(kind, order),
             *self.combine(),
             *(["skip empty per warpgroup"] if skip else []),
-            f"role load : 1 warpgroup, registers {LOAD[groups]}",
+            *(f"role {name} : 1 warpgroup, registers {LOAD[groups] if len(loaders) == 1 else 24}" for name in loaders),
             f"role math : {groups} warpgroup{'s' if groups > 1 else ''}, registers {ROOM[groups]}, "
             f"split {'tiles' if own else 'i'}",
             *self.homes("tma", "tma"),
             *(["regs P ring 2"] if sets else []),
-            *self._loader(ahead, own),
+            *self._loaders(loaders, ahead, own),
             *self._math(ahead, persistent, own, sets),
         ]
 
@@ -170,15 +171,18 @@ class _Hopper(_Common):
         over = {f"{q}s" for q in rows}
         return all(self.rings[q] > 1 for q in rows) and not over & {*self.staged.values()}
 
-    def _loader(self, ahead: bool, own: bool) -> list[str]:
+    def _loaders(self, names: list[str], ahead: bool, own: bool) -> list[str]:
         c, s = self.c, self.s
         at = "j+1" if ahead else "j"
         rows = [q for q, _ in s.scores.values()]
         keys = [f"fill {k}s[{at}]" for _, k in s.scores.values()]
         values = [f"fill {v}s[j]" for v, _ in s.values.values()]
+        rest = ["load_values { for j {", *values, "} }"] if len(names) > 1 else []
+        values = [] if rest else values
         if len(rows) == 1 and not own and c.chance(50):
-            return ["load {", f"fill {rows[0]}s.0", "for j {", *keys, f"once {{ fill {rows[0]}s.rest }}", *values, "} }"]
-        return ["load {", *(f"fill {q}s" for q in rows), "for j {", *keys, *values, "} }"]
+            first, late = f"fill {rows[0]}s.0", f"once {{ fill {rows[0]}s.rest }}"
+            return ["load {", first, "for j {", *keys, late, *values, "} }", *rest]
+        return ["load {", *(f"fill {q}s" for q in rows), "for j {", *keys, *values, "} }", *rest]
 
     def _math(self, ahead: bool, persistent: bool, own: bool, sets: bool) -> list[str]:
         c, s = self.c, self.s
@@ -206,11 +210,14 @@ class _Hopper(_Common):
         else:
             compute = "compute P[j]" if s.values else f"compute {s.rows[0]}[j]"
             after = [*rescale, "pack P[j]"] if c.chance(50) else ["pack P[j]", *rescale]
+            last = f"compute {s.apart}[j]" if s.apart and c.chance(60) else ""
+            compute, late = (compute, last) if c.chance(70) or not s.values else (last or compute, compute if last else "")
             body = [
                 *_turn(self.scored("wgmma", "j"), turn == "issues"),
                 *wait_store,
                 *(f"await {x}[j]" for x in s.scores),
                 *_turn([compute], turn == "compute"),
+                *([late] if late else []),
                 *(after if s.values else []),
                 *self.multiplied("wgmma"),
                 *(f"await {x}[j]" for x in s.values),

@@ -33,6 +33,7 @@ class Stream:
     homes: dict[str, str] = field(default_factory=dict)  # operand -> what its home holds, if that isn't its tile
     causal: bool = False
     shows_maximum: bool = False
+    apart: str = ""  # a result of its own, which no other needs a part of
     split: bool = False  # the stream is cut into parts
     extras: int = 0
 
@@ -281,6 +282,7 @@ class Writer:
         self._result(name, f"{self.c.pick('max', 'min') if not self.s.values else 'max'}[j] {self._x}")
 
     def _sum(self, name: str) -> None:
+        self.s.apart = name if self.s.rows or self.s.values else ""
         self._result(name, f"sum[j] ({self.scope.value(self._x, self.c.index(2))})")
 
     def _place(self, name: str) -> None:

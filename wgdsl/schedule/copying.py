@@ -42,6 +42,7 @@ from .load import repeated
 from .pipeline import Copy, Expansion, step_offset
 from .place import Placed, name_of
 from .plan import steps_of
+from .products import Product
 
 
 class CopySync(MathSync):
@@ -224,9 +225,13 @@ class CopySync(MathSync):
     def begin_accumulating(self) -> None:
         """An accumulator starts from 0: a product that may ignore it would cost a branch in each iteration."""
         for p in self.products.values():
-            if self.streamed.state(p.node.name) is not None and p.value not in self.begun:
-                self.begun.add(p.value)
-                self.emit(Zero(value=p.value))
+            if self.streamed.state(p.node.name) is not None:
+                self.start_sum(p)
+
+    def start_sum(self, p: Product) -> None:
+        if p.value not in self.begun:
+            self.emit(Zero(value=p.value))
+        super().start_sum(p)
 
     def first_tile(self, position: Poly, rel: int) -> Expr:
         return FALSE

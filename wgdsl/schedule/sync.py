@@ -430,6 +430,10 @@ class RoleSync(RegisterWriter):
                 if p.value not in self.state.reference and all(g.value != p.value for g in self.state.flight):
                     self.emit(Forget(value=p.value))
 
+    def start_sum(self, p: Product) -> None:
+        """A product is issued that adds to an accumulator, perhaps before the steady loop."""
+        self.begun.add(p.value)
+
     def not_steady(self, before: State, after: State) -> LoopNotSteady:
         loop = loop_of(self.role.steps)
         span = loop.span if loop is not None else self.role.span
@@ -556,6 +560,7 @@ class RoleSync(RegisterWriter):
             self.operand_ready(p, rel, s)
         if accumulates:
             self.same_reference(p, rel, s)
+            self.start_sum(p)
             assert position is not None
             if self.masks and p.name not in self.cleared:
                 self.clear_before(p, rel, position)
