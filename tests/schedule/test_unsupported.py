@@ -42,3 +42,12 @@ def test_a_clause_or_step(old, new, what):
     assert old in SIMPLE
     more = "}" if new.startswith("in turn") else ""
     assert what in [w for w, _ in refused(SIMPLE.replace(old, new, 1).replace("    finish", f"    {more} finish"))]
+
+
+def test_a_second_role_that_fills_in_a_dynamic_grid():
+    """One thread would have to take items that are handed to whole warps."""
+    text = SIMPLE.replace("grid   over", "grid   persistent dynamic over")
+    text = text.replace("      fill Vs[j]\n    }\n  }", "    }\n  }\n  more { for j { fill Vs[j] } }")
+    line = "role more : 1 warpgroup, registers 24"
+    found = refused(text.replace("  role math", f"  {line}\n  role math", 1))
+    assert found == [("a second role that only fills, in a dynamic grid", line)]

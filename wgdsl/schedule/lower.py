@@ -26,7 +26,7 @@ from .load import LoadSync
 from .mask import Trip, live_trip, make_trip
 from .order import make_order
 from .place import BULK, Placement, place
-from .plan import Plan, RolePlan, make_plan, steps_of
+from .plan import Plan, RolePlan, make_plan, only_fills
 from .reads import bound
 from .sync import RoleSync
 
@@ -103,8 +103,7 @@ def _domain(streamed: Streamed) -> Expr:
 def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids) -> RoleSync:
     if BULK not in plan.target.copies:
         return CopySync(plan, placement, trip, role, ids)
-    kinds = [isinstance(s, ast.FillStep) for s in steps_of(role.steps) if not hasattr(s, "body")]
-    return (LoadSync if kinds and all(kinds) else MathSync)(plan, placement, trip, role, ids)
+    return (LoadSync if only_fills(role.steps) else MathSync)(plan, placement, trip, role, ids)
 
 
 # The kernel.

@@ -411,6 +411,12 @@ class _Planner:
         if not filling:
             self.problems.append(MissingLine(span=grid.span, line="role that fills", form="a role with `fill` steps"))
             return None
+        for r in (r for r in roles if r.name in filling[1:] and only_fills(r.steps)):
+            what, cure = (
+                "a second role that only fills, in a dynamic grid",
+                "`grid persistent static over ...`, or let one role fill",
+            )
+            self.problems.append(NotYetSupported(span=r.span, what=what, cure=cure))
         if written:
             d = written[0]
             stages = self.number(d.ring, f"the ring depth of `{d.name}`", 1, 32) or 1
@@ -628,6 +634,12 @@ def steps_of(steps: tuple[ast.Step, ...]) -> Iterator[ast.Step]:
     for s in steps:
         yield s
         yield from steps_of(getattr(s, "body", ()))
+
+
+def only_fills(steps: tuple[ast.Step, ...]) -> bool:
+    """Whether one thread can do all that a role does."""
+    kinds = [isinstance(s, ast.FillStep) for s in steps_of(steps) if not hasattr(s, "body")]
+    return bool(kinds) and all(kinds)
 
 
 def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
