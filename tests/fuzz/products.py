@@ -224,7 +224,7 @@ def _hopper(c: Choices, shape: Shape, split: bool) -> list[str]:
     depth = 1 + c.index(deepest)
     separate = c.chance(25)
     depths = {t: 1 + c.index(deepest) if separate else depth for t in shape.operands}
-    loaders = _loaders(c, shape, separate, min(depths.values()) > 1, groups < 3)
+    loaders = _loaders(c, shape, separate, min(depths.values()) > 2, groups < 3)
     load = load if len(loaders) == 1 else 24
     lines = [
         f"tile i {rows}, {'' if shape.whole else f'{columns} {n}, '}{along} {k}",
