@@ -1,4 +1,4 @@
-"""Variants of attention beside FlashAttention-3, where it has the variant, and compiled FlexAttention: head dim 128, bf16.
+"""Variants of attention beside FlashAttention-3, or compiled FlexAttention where that hasn't the variant: head dim 128, bf16.
 
 Each case is the attention program with one statement changed, and inputs of its own; a peer is given the same. TFLOP/s count
 4 * d operations for each pair of a query and a key that it sees. Ratios above 1 mean faster than the peer.
@@ -254,7 +254,8 @@ def contestants(given: argparse.Namespace, case: Case | None = None) -> tuple[di
     peers: dict[str, Callable] = {}
     if given.fa3_site and (case is None or case.fa3 is not None):
         peers["FA3"] = partial(fa3, site=given.fa3_site)
-    peers[FLEX] = flex
+    if case is None or "FA3" not in peers:
+        peers[FLEX] = flex
     names = (given.schedule or ["fa3"]) + [s for c in every_case(given) for s in c.schedules]
     if case is not None:
         names = list(case.schedules) or given.schedule or ["fa3"]
