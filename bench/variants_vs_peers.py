@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,11 @@ Score = Callable[..., Any]  # (x, b, h, i, j) -> scores, of tensors that broadca
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A variant. shape: batch, length, heads, key heads. statement: what stands for X. declarations: lines that it needs.
-    example: where the program is, in place of a statement. schedules: those of its own, in the example's folder or `beside` the
-    program. inputs: the tensors of what is declared, by name. score, mask: the same for FlexAttention and for the reference. fa3: arguments of FlashAttention-3, or
-    None where it has no such variant."""
+    """A variant. shape: batch, length, heads, key heads; packed: of one batch that is all sequences, whose axis arrays lack.
+    statement: what stands for X. declarations: lines that it needs. example: where the program is, in place of a statement.
+    schedules: those of its own, in the example's folder or `beside` the program. inputs: what is declared, by name. score and
+    mask: the same for FlexAttention and for the reference. fa3: arguments of FlashAttention-3, of the inputs; None where it has
+    no such variant."""
 
     name: str
     shape: tuple[int, int, int, int]
@@ -44,10 +45,12 @@ class Case:
     example: str = ""
     schedules: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=lambda: {"lse": False})
+    packed: bool = False
     inputs: Callable[[tuple[int, int, int, int]], dict[str, Any]] = lambda shape: {}
     score: Callable[[dict[str, Any]], Score] | None = None
     mask: Callable[[dict[str, Any]], Score] | None = None
-    fa3: dict[str, Any] | None = None
+    fa3: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     @property
     def program(self) -> Path | str:
@@ -69,15 +72,15 @@ def every_case(given: argparse.Namespace) -> Iterator[Case]:
             shape=long,
             statement=f"{SCORE} where i - {w} <= j <= i",
             mask=lambda t, w=w: lambda b, h, i, j: (j <= i) & (i - j <= w),
-            fa3={"window_size_left": w, "window_size_right": 0},
+            fa3=lambda t, w=w: {"window_size_left": w, "window_size_right": 0},
         )
-    yield Case(name="grouped full", shape=grouped, statement=SCORE, fa3={})
+    yield Case(name="grouped full", shape=grouped, statement=SCORE, fa3=lambda t: {})
     yield Case(
         name="grouped causal",
         shape=grouped,
         statement=f"{SCORE} where j <= i",
         mask=lambda t: lambda b, h, i, j: j <= i,
-        fa3={"is_causal": True},
+        fa3=lambda t: {"is_causal": True},
     )
     yield Case(
         name="soft cap",
@@ -107,6 +110,7 @@ def every_case(given: argparse.Namespace) -> Iterator[Case]:
         shape=square,
         example="attention_bias",
         schedules=("biased",),
+        options={},
         inputs=biases,
         score=lambda t: lambda x, b, h, i, j: x + t["W"][h, i, j],
     )
@@ -122,12 +126,39 @@ def every_case(given: argparse.Namespace) -> Iterator[Case]:
             beside=(LISTED,),
         )
 
+    for name, causal, schedule in (("packed", False, "varlen"), ("packed causal", True, "varlen_longest")):
+        yield Case(
+            name=name,
+            shape=long,
+            packed=True,
+            example="attention_varlen",
+            schedules=(schedule,),
+            options={"lse": False, "causal": causal},
+            inputs=sequences,
+            mask=partial(same_sequence, causal=causal),
+            fa3=partial(varlen, causal=causal),
+        )
+
 
 def same_document(given: dict[str, Any], causal: bool) -> Score:
     here, there = given["here"], given["there"]
     if causal:
         return lambda b, h, i, j: (here[b, i] == there[b, j]) & (j <= i)
     return lambda b, h, i, j: here[b, i] == there[b, j]
+
+
+def same_sequence(given: dict[str, Any], causal: bool) -> Score:
+    import torch
+
+    ends = given["cu_k"][1:].long()
+    places = torch.arange(int(ends[-1]), device="cuda")
+    numbers = torch.searchsorted(ends, places, right=True)[None]
+    return same_document({"here": numbers, "there": numbers}, causal)
+
+
+def varlen(given: dict[str, Any], causal: bool) -> dict[str, Any]:
+    offsets = {"cu_seqlens_q": given["cu_q"], "cu_seqlens_k": given["cu_k"]}
+    return {**offsets, "max_seqlen_q": given["LongestQ"], "max_seqlen_k": given["LongestK"], "is_causal": causal}
 
 
 def slopes(shape: tuple[int, int, int, int]) -> dict[str, Any]:
@@ -155,6 +186,17 @@ def documents(shape: tuple[int, int, int, int]) -> dict[str, Any]:
     return {"here": numbers, "there": numbers}
 
 
+def sequences(shape: tuple[int, int, int, int]) -> dict[str, Any]:
+    """Sequences as long as the documents, one behind the other."""
+    import torch
+
+    numbers = documents(shape)["here"][0]
+    lengths = torch.bincount(numbers, minlength=DOCUMENTS)
+    offsets = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).to(torch.int32)
+    longest = int(lengths.max())
+    return {"cu_q": offsets, "cu_k": offsets, "LongestQ": longest, "LongestK": longest}
+
+
 def scores(case: Case, given: dict[str, Any], q, k, b: int, h: int, rows):
     """The scores of some rows, in float64, -inf where a key isn't seen."""
     import torch
@@ -163,7 +205,8 @@ def scores(case: Case, given: dict[str, Any], q, k, b: int, h: int, rows):
     at = (torch.tensor(b, device="cuda"), torch.tensor(h, device="cuda"), rows[:, None], keys[None])
     x = q[b, rows, h].double() @ k[b, :, h // (case.shape[2] // case.shape[3])].double().T * DIM**-0.5
     if case.score:
-        x = case.score({n: t.double() if t.is_floating_point() else t for n, t in given.items()})(x, *at)
+        exact = {n: t.double() if torch.is_tensor(t) and t.is_floating_point() else t for n, t in given.items()}
+        x = case.score(exact)(x, *at)
     return x.masked_fill(~case.mask(given)(*at), float("-inf")) if case.mask else x
 
 
@@ -201,8 +244,11 @@ def pairs(case: Case, given: dict[str, Any]) -> int:
 
 
 def fa3(case: Case, given: dict[str, Any], q, k, v, site) -> Callable[[], object]:
-    forward = load_fa3(site)
-    return lambda: forward(q, k, v, softmax_scale=DIM**-0.5, num_splits=1, **(case.fa3 or {}))[0]
+    forward, more = load_fa3(site), case.fa3(given) if case.fa3 else {}
+    if not case.packed:
+        return lambda: forward(q, k, v, softmax_scale=DIM**-0.5, num_splits=1, **more)[0]
+    q, k, v = q[0], k[0], v[0]
+    return lambda: forward(q, k, v, softmax_scale=DIM**-0.5, num_splits=1, **more)[0][None]
 
 
 def flex(case: Case, given: dict[str, Any], q, k, v) -> Callable[[], object]:
@@ -237,13 +283,18 @@ def own(case: Case, given: dict[str, Any], q, k, v, schedule: str, target: str) 
         target=target,
         dims={"D": DIM, "E": DIM},
         types={"T": DTYPE},
-        options={} if case.example else {"lse": False},
+        options=case.options,
     )
     out = torch.full_like(q, float("nan"))
-    kept = {"tiles": kernel.list_tiles(Q=q, K=k, V=v, **given)} if schedule == "listed" else {}
+    arrays = {"Q": q, "K": k, "V": v, **given}
+    results = {"O": out[0] if case.packed else out}
+    if case.packed:
+        arrays |= {name: arrays[name][0] for name in "QKV"}
+    if schedule == "listed":
+        arrays["tiles"] = kernel.list_tiles(**arrays)
 
     def call():
-        kernel(Q=q, K=k, V=v, **given, **kept, out={"O": out})
+        kernel(**arrays, out=results)
         return out
 
     return call
