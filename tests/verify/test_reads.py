@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.examples.test_varlen import kernel as packed
 from tests.schedule.test_reads import compiled
 from tests.sim.programs import edit
 from wgdsl.diagnostics.model import WgError
@@ -65,3 +66,10 @@ def test_rules(program):
     assert "elements of tensors stand in `read` only" in problems(let)
     inner = edit(program, lambda s: m.If(cond=Affine(poly=Poly.of("N")), then=(s,)) if isinstance(s, m.Read) else s)
     assert problems(inner)[0] == "`len.b` steers the role, and isn't read once for the whole item"
+
+
+def test_items_are_passed_over_by_what_is_read_of_each():
+    program = packed("varlen", "sm_90a", True).roles
+    assert not problems(program)
+    other = edit(program, lambda s: replace(s, reads=(replace(s.reads[0], high=Poly.of(5)),)) if isinstance(s, m.Fetch) else s)
+    assert problems(other) == ["what items are passed over by is read of each item first"]

@@ -173,7 +173,7 @@ class RoleContext:
     def steps(self, steps: tuple[Step, ...]) -> None:
         for s in steps:
             # what holds other steps leaves it to them to name the schedule's words
-            self.out.step(None if any(s.blocks()) else s.span, s.note)
+            self.out.step(None if s.blocks() else s.span, s.note)
             lower(self, s)
 
     def ring_of(self, slot: Slot) -> Ring:

@@ -281,10 +281,10 @@ class Items(Step):
 @dataclass(frozen=True, kw_only=True)
 class Fetch(Step):
     """Take the number of the CTA's next item from the counter, which another CTA can then not get. By one thread. Items for
-    which `only` doesn't hold, over what `reads` says of them, are passed over: no role learns of them."""
+    which `only` doesn't hold, over what `reads` says of them, as it does of this item, are passed over: nobody learns of them."""
 
     only: Expr = TRUE
-    reads: tuple[Step, ...] = region()
+    reads: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

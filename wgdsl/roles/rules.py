@@ -466,8 +466,8 @@ def _given(k: Kernel) -> Iterator[Found]:
                 yield items, f"items from {items.source} end at a `leave if no item` directly in their body, which is missing"
             if items.source != "counter" and fetches:
                 yield fetches[0], "`fetch item` belongs to items from the counter"
-            for s in (s for f in fetches for s in f.reads if not isinstance(s, m.Read)):
-                yield s, "what items are passed over by is read"
+            for f in (f for f in fetches if any(s not in items.body or not isinstance(s, m.Read) for s in f.reads)):
+                yield f, "what items are passed over by is read of each item first"
             taken = next((s for s in inside if isinstance(s, m.TakeItem)), None)
             if taken is not None and items.source != "work":
                 yield taken, "`take item` belongs to items from work"

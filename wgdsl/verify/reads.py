@@ -26,7 +26,6 @@ def read_problems(kernel: Kernel) -> Iterator[IllFormedStep]:
             continue
         items = items_of(role)
         first = {id(s) for s in items.body} if items is not None else set[int]()
-        first |= {id(s) for f in every if isinstance(f, m.Fetch) for s in f.reads}
         needed = _needed(every)
         for s in (s for s in reads if id(s) not in first and s.name in needed):
             why = f"`{s.name}` steers the role, and isn't read once for the whole item"
