@@ -47,9 +47,11 @@ def changed(recipe: str) -> str:
 @pytest.mark.parametrize("settings, schedule", EXAMPLES)
 def test_schedule(settings, schedule):
     dims = {"D": 64, "E": 64, **{d: int(n) for d, n in re.findall(r"(\w)=(\d+)", settings)}}
-    kernel = wgdsl.compile(ATTENTION, schedule=f"wg 1\n{schedule}", dims=dims, build=False)
+    program = next(changed(r) for _, r in RECIPES if "here[" in r) if "documents" in settings else ATTENTION
+    kernel = wgdsl.compile(program, schedule=f"wg 1\n{schedule}", dims=dims, build=False)
+    more = {"R": 2} if "R" not in dims else {}
     for m, n in ((1, 200), (70, 130)):
-        assert run(kernel, {"B": 2, "M": m, "N": n, "G": 2}, device="sim", check=True).right, (m, n)
+        assert run(kernel, {"B": 2, "M": m, "N": n, "G": 2, **more}, device="sim", check=True).right, (m, n)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
