@@ -247,11 +247,12 @@ class Step:
 
     def blocks(self) -> tuple[tuple[Step, ...], ...]:
         """Nested step lists."""
-        return tuple([getattr(self, name) for name in _regions(type(self))])
+        return tuple([getattr(self, name) for name in regions(type(self))])
 
 
 @cache
-def _regions(kind: type[Step]) -> tuple[str, ...]:
+def regions(kind: type[Step]) -> tuple[str, ...]:
+    """The fields that hold nested steps."""
     return tuple(f.name for f in fields(kind) if f.metadata.get("region"))
 
 
@@ -281,7 +282,7 @@ class Items(Step):
 @dataclass(frozen=True, kw_only=True)
 class Fetch(Step):
     """Take the number of the CTA's next item from the counter, which another CTA can then not get. By one thread. Items for
-    which `only` doesn't hold, over what `reads` says of them, as it does of this item, are passed over: nobody learns of them."""
+    which `only` doesn't hold, over what `reads` says of them as of this item, are passed over: nobody learns of them."""
 
     only: Expr = TRUE
     reads: tuple[Step, ...] = ()

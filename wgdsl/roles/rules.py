@@ -410,25 +410,38 @@ def _items(k: Kernel) -> Iterator[Found]:
 def _reads(k: Kernel) -> Iterator[Found]:
     """What elements say is the same for all roles, and one name is bound to one such integer."""
     found: dict[str, m.Read] = {}
-    every = [s for role in k.roles for s in walk(role.steps)]
-    names = {s.name for s in every if isinstance(s, m.Read)}
-    grid = {f"{a.index}.lo" if a.tile > 1 else a.index for a in k.grid.axes}
-    for s in (s for s in every if isinstance(s, m.Read)):
-        if found.setdefault(s.name, s) != s:
-            yield s, f"`{s.name}` is another integer elsewhere"
-        if other := s.value.symbols() - {p.name for p in k.params if p.kind == "dim"} - grid - names:
-            yield s, f"`{min(other)}` isn't the same for all roles"
-        if s.name.startswith(m.NEXT):
-            yield s, "nothing is read for the item that follows"
-        for t in (k.tensor(a.tensor) for a in elements(s.value)):
-            if t.written or t.dtype != I32:
-                what = "written here" if t.written else f"of {t.dtype}"
-                yield s, f"`{t.name}` is {what}, and integers are read from inputs of i32"
-    for s in every:
+    for role in k.roles:
+        for s in (s for s in walk(role.steps) if isinstance(s, m.Read)):
+            if found.setdefault(s.name, s) != s:
+                yield s, f"`{s.name}` is another integer elsewhere"
+            if s.name.startswith(m.NEXT):
+                yield s, "nothing is read for the item that follows"
+            for t in (k.tensor(a.tensor) for a in elements(s.value)):
+                if t.written or t.dtype != I32:
+                    what = "written here" if t.written else f"of {t.dtype}"
+                    yield s, f"`{t.name}` is {what}, and integers are read from inputs of i32"
+    yield from _differing(k)
+    for s in (s for role in k.roles for s in walk(role.steps)):
         if isinstance(s, m.Let | m.Loop) and (s.name if isinstance(s, m.Let) else s.var) in found:
             yield s, "it binds a name that is read elsewhere"
         if any(True for p in _integers(s) for _ in elements(p)):
             yield s, "elements of tensors stand in `read` only"
+
+
+def _differing(k: Kernel) -> Iterator[Found]:
+    """Integers that are read once an item, by what differs between those that read them: roles bind names of their own, and
+    warpgroups have numbers."""
+    bodies = [items.body for r in k.roles for items in walk(r.steps) if isinstance(items, m.Items)]
+    reads = [[s for s in body if isinstance(s, m.Read)] for body in bodies]
+    shared = {s.name for n, some in enumerate(reads) for s in some if any(s in other for other in reads[:n] + reads[n + 1 :])}
+    for body, some in zip(bodies, reads, strict=True):
+        lets = {s.name: s.value.symbols() for s in walk(body) if isinstance(s, m.Let)}
+        own = {"wg"}
+        while more := {name for name, symbols in lets.items() if symbols & own} - own:
+            own |= more
+        for s in some:
+            if other := s.value.symbols() & (own | lets.keys() if s.name in shared else own):
+                yield s, f"`{min(other)}` isn't the same for all that read it"
 
 
 def _integers(s: object) -> Iterator[Poly]:

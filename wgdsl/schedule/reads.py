@@ -24,7 +24,7 @@ from ..program.poly import Atom, Poly, ceildiv, element, elements, maximum, mini
 from ..program.predicates import compared, integral, negation
 from ..program.rules import covers
 from ..roles.mapped import mapped
-from ..roles.model import Fetch, Items, Leave, Read, Step
+from ..roles.model import Fetch, Items, Leave, Read, Step, regions
 from .plan import Plan
 
 LARGEST_PLACE = 2**24  # of an element: sizes are as large at most
@@ -239,37 +239,62 @@ def _row(plan: Plan) -> str | None:
 
 @dataclass
 class _Binder:
-    """Elements that steps hold, each under a name. reads: by the element."""
+    """Elements that steps hold, each under a name: those of the item are read first of all, others just before the step.
+    reads: by the element; here: those of the list of steps that is gone through."""
 
     plan: Plan
     reads: dict[Poly, Read]
     more: list[Read] = field(default_factory=list)
+    here: list[Read] = field(default_factory=list)
+    count: int = 0
 
     def steps(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        new = tuple(self.step(s) for s in steps)
+        new = self.block(steps)
         return tuple(replace(s, body=self.begun(s.body)) if isinstance(s, Items) else s for s in new) if self.more else new
+
+    def block(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        out: list[Step] = []
+        for s in steps:
+            outer, self.here = self.here, []
+            new = self.step(s)
+            out += [*self.here, new]
+            self.here = outer
+        return tuple(out)
 
     def step(self, s: Step) -> Step:
         if isinstance(s, Read | Fetch):
             return s
-        if isinstance(s, Items):
-            return replace(s, body=tuple(self.step(x) for x in s.body))
+        if s.blocks():
+            return replace(s, **{name: self.block(getattr(s, name)) for name in regions(type(s))})
         return mapped(s, lambda p: with_elements(p, self.named) if any(elements(p)) else p)
 
     def named(self, a: Atom) -> Poly:
         value = element(a.tensor, a.args)
-        if value not in self.reads:
-            single = frozenset(i for i in self.plan.grid if self.plan.tiles.get(i, 1) == 1) | frozenset(self.plan.graph.dims)
-            if inner := {s for x in a.args for s in x.symbols()} - single:
-                cure = f"take `{min(inner)}` as a grid axis of single elements"
-                what = f"`{value}`, which differs within an item, as the place of an element"
-                raise WgError(NotYetSupported(span=self.plan.schedule.span, what=what, cure=cure))
-            taken = {r.name for r in self.reads.values()}
-            name = next(n for n in _numbered(_name(a)) if n not in taken)
-            new = Read(name=name, value=value, low=Poly(), high=Poly.of(LARGEST_PLACE), span=self.plan.schedule.span)
+        known = self.reads.get(value) or next((r for r in self.here if r.value == value), None)
+        if known is None:
+            known = self.read(a, value)
+        return Poly.of(known.name)
+
+    def read(self, a: Atom, value: Poly) -> Read:
+        single = frozenset(i for i in self.plan.grid if self.plan.tiles.get(i, 1) == 1) | frozenset(self.plan.graph.dims)
+        inner = {s for x in a.args for s in x.symbols()} - single
+        if within := inner & self.plan.graph.extents.keys():
+            cure = f"take `{min(within)}` as a grid axis of single elements"
+            what = f"`{value}`, which differs within a tile, as the place of an element"
+            raise WgError(NotYetSupported(span=self.plan.schedule.span, what=what, cure=cure))
+        name = _name(a)
+        if inner:
+            self.count += 1
+            name = f"{a.tensor}.{self.count}"
+        taken = {r.name for r in self.reads.values()}
+        name = next(n for n in _numbered(name) if n not in taken)
+        new = Read(name=name, value=value, low=Poly(), high=Poly.of(LARGEST_PLACE), span=self.plan.schedule.span)
+        if inner:
+            self.here.append(new)
+        else:
             self.reads[value] = new
             self.more.append(new)
-        return Poly.of(self.reads[value].name)
+        return new
 
     def begun(self, body: tuple[Step, ...]) -> tuple[Step, ...]:
         """The body of an item, read first of all once it is known which one it is."""
