@@ -35,7 +35,8 @@ class Positions:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a program and what it means. affine: of indices and dims alone."""
+    """A piece of a program and what it means. affine: of indices and dims alone, and by bounds on
+    both sides."""
 
     name: str
     text: str
@@ -68,7 +69,7 @@ def mask(c: Choices, depth: int = 2) -> Part | None:
         value,
         tuple(dict.fromkeys((*one.lines, *other.lines))),
         one.fills | other.fills,
-        one.affine and other.affine,
+        one.affine and other.affine and way != "and not",
     )
 
 

@@ -43,6 +43,7 @@ SCHEDULES = {  # by target and head dim: without any order, and those that begin
     ("sm_80", 128): (("fa2_narrow", "fa2_wide"), ("fa2_narrow_longest",)),
     ("sm_80", 256): (("fa2_wide",), ("fa2_wide_longest",)),
 }
+LISTED = ("documents", "truth", "keys", "dilation", "bands")  # masks that are more than bounds
 WIDTHS = {64: (64, 40, 8, 24, 56), 128: (128, 72, 120, 96), 256: (256, 192, 136, 248)}
 AXES = {"Q": ("BMHD", "bihd"), "K": ("BNGD", "bjgd"), "V": ("BNGE", "bjge"), "O": ("BMHE", "bihe")}
 SIZES = ((70, 200), (200, 70), (130, 0), (1, 1), (129, 257), (64, 65), (300, 300))
@@ -101,6 +102,7 @@ def combination(c: Choices) -> Combination:
     kept, scores, sink = mask(c), score(c), c.chance(20)
     usual, longest = SCHEDULES[(target, wide)]
     name = c.pick(*usual, *(longest if kept is None or kept.longest else ()))
+    sink = sink and name != "softmax_turns"  # which names the maximum as the softmax has it
     schedules = plain(f"schedules/{FILES[name]}.wg").removeprefix("wg 1\n")
     if "over Qs" in schedules and e > d:
         d, e = e, d  # the result has to fit where Q was
@@ -118,11 +120,16 @@ def combination(c: Choices) -> Combination:
     if packs:
         fixed["R"] = sizes["R"] = c.pick(2, 8, 4, 1)
         schedules = _packed(schedules)
+    listed = kept is not None and any(part in kept.name for part in LISTED) and not name.endswith(("longest", "joined"))
+    listed = listed and c.chance(50)
+    if listed:
+        schedules += f"schedule listed extends {name} {{\nstream j {c.pick('descending ', '')}listed\n}}\n"
     return Combination(
         kind=f"{kept.name if kept else 'no mask'}; {', '.join(p.name for p in scores)}{'; sink' if sink else ''}; {name}"
-        + ("; heads in rows" if packs else ""),
+        + "; heads in rows" * packs
+        + "; listed" * listed,
         text=_program(kept, scores, sink, orders, together) + schedules,
-        schedule=name,
+        schedule="listed" if listed else name,
         target=target,
         sizes=(sizes,),
         dims=fixed,

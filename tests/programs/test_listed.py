@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.programs.edits import plain
+from tests.programs.edits import ROOT, edit, plain
 from tests.programs.test_masks_and_scores import MASKS, SCHEDULES, arrays, called, scored, where
 from wgdsl.diagnostics.model import WgError
 from wgdsl.driver import Settings, compile, prepare
@@ -325,3 +325,32 @@ def test_the_explicit_form_is_the_same(base):
     assert again.roles == kernel.roles
     assert any(isinstance(s, ListTile) for k in again.roles.kernels for r in k.roles for s in walk(r.steps))
     assert any(isinstance(s, Read) for r in again.roles.kernels[-1].roles for s in walk(r.steps))
+
+
+@pytest.mark.parametrize("base, target", [("varlen", "sm_90a"), ("varlen_warps", "sm_80")])
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_sequences(base, target, causal):
+    """Each with documents of its own, and NaN in the rows of nobody beside them: as without lists."""
+    folder = ROOT / "examples" / "attention_varlen"
+    program = edit(
+        plain("examples/attention_varlen/attention_varlen.wg"),
+        ("j <= i + n - m)", "j <= i + n - m) and doc[cu_q[b] + i] == other[cu_k[b] + j]"),
+        ("in scale", "in doc: i32[RowsQ]\nin other: i32[RowsK]\nin scale"),
+    )
+    lines = f"schedule listed extends {base} {{\nstream j descending listed\n}}\n"
+    text = program + plain(str(folder.relative_to(ROOT) / "schedules.wg")).removeprefix("wg 1") + lines
+    rng, cu_q, cu_k = np.random.default_rng(0), np.array([5, 105, 105, 405, 406]), np.array([5, 205, 255, 255, 655])
+    a = {t: rng.standard_normal((n, h, 64)).astype(np.float16) for t, n, h in (("Q", 411, 2), ("K", 660, 1), ("V", 660, 1))}
+    for t in ("K", "V"):
+        a[t][:5] = a[t][655:] = np.nan
+    a |= {"doc": np.sort(rng.integers(0, 4, 411)).astype(np.int32), "other": np.sort(rng.integers(0, 4, 660)).astype(np.int32)}
+    a |= {"cu_q": cu_q.astype(np.int32), "cu_k": cu_k.astype(np.int32)}
+    found = []
+    for schedule in ("listed", base):
+        made = compile(text, schedule=schedule, target=target, build=False, dims={"D": 64, "E": 64}, options={"causal": causal})
+        out = {"O": np.full((411, 2, 64), np.nan, np.float16), "L": np.full((2, 411), np.nan, np.float32)}
+        made.simulate(**a, G=1, R=2, LongestQ=300, LongestK=400, out=out)
+        found.append(out)
+    assert not np.isnan(found[0]["O"][5:406]).any()
+    for name, want in found[1].items():
+        np.testing.assert_allclose(found[0][name].astype(float), want.astype(float), atol=2e-3)

@@ -37,6 +37,7 @@ from ..roles.model import (
 )
 from ..targets.registers import WARPGROUP
 from . import arguments
+from .reads import bound
 
 if TYPE_CHECKING:
     from .mask import Trip
@@ -142,7 +143,7 @@ def listed_trip(plan: Plan, trip: Trip, lists: Lists) -> Trip:
         trip,
         lets=(),
         mask_lets=(),
-        reads=(count,),
+        reads=(count,) if trip.left is None else (*trip.reads, count),
         n=Poly.of(n),
         last=Poly.of(n),
         partials=(whole,),
@@ -155,7 +156,7 @@ def _cuts(plan: Plan, trip: Trip, lists: Lists, n: Poly) -> tuple[Step, ...]:
     """Where in the tile at either end of the list begins, or ends, what no row sees: none of it, if that tile isn't listed."""
     edges = ((trip.seen_stop, lists.cut_from, trip.descending), (trip.seen_start, lists.cut_to, not trip.descending))
     wanted, size = {s.bare for s, _, _ in edges if s is not None}, plan.tiles[plan.axis]
-    out: list[Step] = [] if not wanted else [*trip.reads]
+    out: list[Step] = [] if not wanted or trip.left is not None else [*trip.reads]  # unless those are bound for all roles
     out += [Let(name=name, value=value) for name, value in trip.mask_lets if name in wanted]
     for seen, name, first in edges:
         if seen is not None:
@@ -171,11 +172,11 @@ def list_kernel(plan: Plan, trip: Trip, lists: Lists) -> Kernel:
     """trip: all tiles between the bounds, in the order of the stream."""
     graph, (rows,) = plan.graph, _tiled(plan)
     count = plan.tiles[rows] // ROWS
-    steps = (Items(body=_body(plan, trip, lists, rows, count)),)
+    steps = bound(plan, (Items(body=_body(plan, trip, lists, rows, count)),), trip.reads)
     some, every, listed = _names(plan.axis)
     tensors = arguments.tensors(graph, list(walk(steps)), (), (replace(lists.tensor, written=True),))
     indices = {rows, plan.axis, *lists.axes, *indices_of(lists.cond)}
-    dims = _dims(plan, trip, lists, indices)
+    dims = _dims(plan, trip, lists, indices) | {x for t in tensors for p in t.shape for x in p.symbols()}
     return Kernel(
         name=f"{graph.name}_{plan.schedule.name}_list_{plan.axis}",
         program=graph.name,
