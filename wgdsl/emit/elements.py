@@ -38,6 +38,7 @@ from ..program.expr import (
     loads,
     regs,
     walk,
+    whole_numbers,
 )
 from ..program.poly import Poly, Symbol
 from ..roles.model import Axis
@@ -54,6 +55,16 @@ class Written(Expr):
     """C++ text that stands for an element."""
 
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Expr):
+    """An integer as one: an element of a tensor, an index, or a number. Every other value is a float."""
+
+    arg: Expr
+
+
+NAMES = {"float": "f", "bool": "ok", "int": "n"}  # of values that are kept
 
 
 class Rank(IntEnum):
@@ -149,9 +160,8 @@ class Elements:
         own = self.rank(e)
         if level == Rank.TILE and self._is_of_column(e):
             return self._of_column(e)
-        if own < level and not isinstance(e, Const | Scalar | Reg):
-            name = {"float": "f", "bool": "ok"}[type_of(e)]
-            return self.kept(e, type_of(e), own, level, lambda: self._inline(e, own), name)
+        if own < level and not _stands(e):
+            return self.kept(e, type_of(e), own, level, lambda: self._inline(e, own), NAMES[type_of(e)])
         return self._inline(e, level)
 
     def _is_of_column(self, e: Expr) -> bool:
@@ -164,7 +174,7 @@ class Elements:
         """A value that is computed once a column."""
         if e not in self._memo:
             text = bare(self._inline(e, Rank.TILE))
-            self._memo[e] = self.names.fresh({"float": "f", "bool": "ok"}[type_of(e)])
+            self._memo[e] = self.names.fresh(NAMES[type_of(e)])
             self.column.append(f"const {type_of(e)} {self._memo[e]} = {text};")
         return self._memo[e]
 
@@ -248,7 +258,9 @@ class Elements:
             case Logic():
                 return self._logic(e, level)
             case Cmp():
-                return f"({self.text(e.left, level)} {SIGNS[e.op]} {self.text(e.right, level)})"
+                return self._comparison(e, level)
+            case Whole():
+                return self._whole(e.arg, level)
             case Select():
                 cond, then, other = (self.text(x, level) for x in (e.cond, e.then, e.other))
                 if any(self._calls(x, level) for x in (e.then, e.other)):
@@ -293,6 +305,21 @@ class Elements:
             raise InternalError(f"no C++ for the function {e.fn}")
         name = BUILT_IN[e.fn] if e.fn in BUILT_IN else self.ctx.ptx(OF_PTX[e.fn])
         return f"{name}({', '.join(bare(x) for x in a)})"
+
+    def _comparison(self, e: Cmp, level: Rank) -> str:
+        sides: tuple[Expr, ...] = (e.left, e.right)
+        if whole_numbers(sides, lambda t: self.ctx.kernel.tensor(t).dtype.kind == "int"):
+            sides = tuple(Whole(arg=x) for x in sides)
+        left, right = (self.text(x, level) for x in sides)
+        return f"({left} {SIGNS[e.op]} {right})"
+
+    def _whole(self, e: Expr, level: Rank) -> str:
+        if isinstance(e, Load):
+            return self._inside(e, level, self.element(e.tensor, e.access, level), "0")
+        if isinstance(e, IndexValue):
+            return self.poly(e.poly, level, PRIMARY)
+        assert isinstance(e, Const)
+        return str(int(e.value))
 
     def _cast(self, e: Cast, level: Rank) -> str:
         inner = self.text(e.arg, level)
@@ -435,10 +462,12 @@ class Elements:
             element = f"(float){element}"
         elif name != "f32":
             raise InternalError(f"no C++ for a load of {name} elements")
-        inside = self.in_range(e.access, tensor.shape)
-        if inside == conjunction():
-            return element
-        return f"({self.text(inside, level)} ? {element} : 0.0f)"
+        return self._inside(e, level, element, "0.0f")
+
+    def _inside(self, e: Load, level: Rank, element: str, nothing: str) -> str:
+        """An element, or what stands for one that lies outside of the tensor."""
+        inside = self.in_range(e.access, self.ctx.kernel.tensor(e.tensor).shape)
+        return element if inside == conjunction() else f"({self.text(inside, level)} ? {element} : {nothing})"
 
     def element(self, tensor: str, access: tuple[Poly, ...], level: Rank) -> str:
         """`pointer[offset]`, 64-bit, with the parts that hold for all elements or for a row taken out."""
@@ -485,13 +514,18 @@ def _times(factor: int, text: str) -> str:
     return {1: text, -1: f"-{text}", 0: "0"}.get(factor, f"{factor} * {text}")
 
 
+def _stands(e: Expr) -> bool:
+    """Whether a value that holds for several elements is written where it is used."""
+    return isinstance(e, Const | Scalar | Reg) or (isinstance(e, Whole) and isinstance(e.arg, Const))
+
+
 def type_of(e: Expr) -> str:
     """The C++ type of an expression's value."""
     if isinstance(e, Affine | Cmp | Logic) or (isinstance(e, Const) and isinstance(e.value, bool)):
         return "bool"
     if isinstance(e, Select):
         return type_of(e.then)
-    return "float"
+    return "int" if isinstance(e, Whole) else "float"
 
 
 # Functions.

@@ -181,6 +181,17 @@ def apply(fn: str, *args: Expr) -> Apply:
     return Apply(fn=fn, args=args)
 
 
+def whole_numbers(sides: tuple[Expr, ...], integers: Callable[[str], bool]) -> bool:
+    """Whether expressions that are compared are integers as they stand, elements of tensors among them: such a comparison is
+    exact. integers: whether a tensor's elements are."""
+    read = [e for e in sides if isinstance(e, Load) and integers(e.tensor)]
+    return bool(read) and all(e in read or isinstance(e, IndexValue) or _is_whole(e) for e in sides)
+
+
+def _is_whole(e: Expr) -> bool:
+    return isinstance(e, Const) and not isinstance(e.value, bool) and float(e.value).is_integer() and abs(e.value) < 2**31
+
+
 def conjunction(*parts: Expr) -> Expr:
     """`and` of the parts, flattened, without TRUE and duplicates; FALSE if one is."""
     return _joined("and", parts, TRUE, FALSE)

@@ -14,7 +14,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..diagnostics.sim import Fault, IllFormed, LaneShares
-from ..program.expr import Affine, Apply, Cast, Cmp, Const, Expr, IndexValue, Load, Logic, Reg, Scalar, Select, regs
+from ..program.expr import (
+    Affine,
+    Apply,
+    Cast,
+    Cmp,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Logic,
+    Reg,
+    Scalar,
+    Select,
+    regs,
+    whole_numbers,
+)
+from ..program.poly import Poly
 from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from ..targets.registers import WARPS
 from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS
@@ -149,6 +165,11 @@ def _complete(m: Machine, op: CompleteOp) -> None:
     m.registers.write(op.value, REDUCTIONS[op.op].reduce(shares, axis=1)[:, None])
 
 
+def _poly(e: Expr) -> Poly:
+    assert isinstance(e, IndexValue)
+    return e.poly
+
+
 class Scope:
     """Expressions at the elements of one tile (`cols` given) or at its rows."""
 
@@ -189,7 +210,17 @@ class Scope:
         return rounded(np.trunc(value) if e.dtype.kind == "int" else value, e.dtype).astype(np.float32)
 
     def comparison(self, e: Cmp) -> np.ndarray:
-        return COMPARISONS[e.op](self.value(e.left), self.value(e.right))
+        value = self.integer if whole_numbers((e.left, e.right), self.is_of_integers) else self.value
+        return COMPARISONS[e.op](value(e.left), value(e.right))
+
+    def is_of_integers(self, tensor: str) -> bool:
+        return self.m.tensors[tensor].dtype.kind == "int"
+
+    def integer(self, e: Expr) -> np.ndarray:
+        """What is compared exactly: an element, an index, a number."""
+        if isinstance(e, Load):
+            return self.two_dimensional(self.m.tensors[e.tensor].elements([value_of(p, self.env) for p in e.access]), np.int64)
+        return self.two_dimensional(e.value if isinstance(e, Const) else value_of(_poly(e), self.env), np.int64)
 
     def apply(self, e: Apply) -> np.ndarray:
         args = [self.value(a) for a in e.args]

@@ -55,9 +55,12 @@ class Tensor:
 
     def load(self, access: Sequence[Integer]) -> np.ndarray:
         """Elements at broadcasting index arrays; 0 outside the shape."""
+        return np.asarray(self.elements(access), dtype=np.float32)
+
+    def elements(self, access: Sequence[Integer]) -> np.ndarray:
+        """The same as they are stored: integers exactly."""
         inside, at = self._place(access)
-        values = np.where(inside, self.data.reshape(-1)[at], 0) if self.data.size else np.zeros(np.shape(inside))
-        return np.asarray(values, dtype=np.float32)
+        return np.where(inside, self.data.reshape(-1)[at], 0) if self.data.size else np.zeros(np.shape(inside))
 
     def element(self, *place: int) -> int:
         """An integer; 0 outside the shape."""
