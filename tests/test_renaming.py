@@ -29,7 +29,9 @@ CASES = {
     "several homes of one tensor": (*PACKED[:2], {"D": 64}, {}),
     "rows of several heads": (
         ATTENTION,
-        FA3.replace("[i]", "[m]").replace("tile   i", "fuse   m = (i, r)\n  tile   m").replace("g, r, i)", "g, m)")
+        FA3.replace("[i]", "[m]")
+        .replace("tile   i", "fuse   m = (i, r)\n  tile   m")
+        .replace("g, r, i)", "g, m)")
         .replace("split i", "split m"),
         {"D": 64, "E": 64, "R": 8},
         {},

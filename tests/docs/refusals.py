@@ -17,7 +17,7 @@ class Case:
     dims: tuple[tuple[str, int], ...] = (("D", 64), ("E", 64), ("K", 64))
 
 
-HEADS = (("D", 64), ("E", 64), ("R", 3))
+HEADS = (("D", 64), ("E", 64), ("R", 96))
 WIDE = (("D", 64), ("E", 128))
 MASK = "where not causal or j <= i + N - M"
 LOAD = "role load : 1 warpgroup, registers 24"
@@ -120,7 +120,7 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         ),
         "a result that lacks one of them": (Case("simple", "fuse m = (i, e)"),),
         "a reduction along one of them alone": (Case("simple", "fuse m = (i, d)"),),
-        "rows of a tile that are no box, since the faster extents neither divide them nor are multiples of them": (
+        "more values of the faster indices than a part of a home has rows, and no multiple of them": (
             Case("simple with i = m", "fuse m = (i, r)\n  grid over (b, g, m)", dims=HEADS),
         ),
     },

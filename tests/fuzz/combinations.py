@@ -118,7 +118,7 @@ def combination(c: Choices) -> Combination:
     dtype, poisoned = c.pick("bf16", "f16"), kept is not None and kept.affine and c.chance(40)
     packs = all(order[-1] == 3 for order in orders.values()) and c.chance(30)
     if packs:
-        fixed["R"] = sizes["R"] = c.pick(2, 8, 4, 1)
+        fixed["R"] = sizes["R"] = c.pick(2, 8, 4, 1, 3, 7, 6)
         schedules = _packed(schedules)
     listed = kept is not None and any(part in kept.name for part in LISTED) and not name.endswith(("longest", "joined"))
     listed = listed and c.chance(50)

@@ -121,17 +121,23 @@ def test_what_explain_prints_gives_the_same_numbers():
     assert not right(kernel, *SIZES)
 
 
+@pytest.mark.parametrize("base, heads", [("fa3", 3), ("fa3", 7), ("three", 5), ("fa2", 3), ("fa2", 6), ("fa3_persistent", 6)])
+def test_turns_that_leave_rows_over(base, heads):
+    """As many turns as are a power of two; what follows in the tile is the next one's, and stored there alone."""
+    assert not right(packed(base, options={"causal": True}, R=heads), *SIZES)
+    assert not right(packed(base, (MASK, MASKS["a window"]), R=heads), *SIZES)
+
+
 # What becomes of it.
 
 
-@pytest.mark.parametrize("heads", [1, 8])
-def test_a_tile_of_few_queries(heads):
-    """One tile holds 16 queries of 8 heads, in one box of 8 by 8 for each warpgroup."""
+@pytest.mark.parametrize("heads, box, queries", [(1, (64, 1), 128), (8, (8, 8), 16), (3, (3, 16), 32), (7, (7, 8), 16)])
+def test_a_tile_of_few_queries(heads, box, queries):
+    """One tile holds 16 queries of 8 heads, in one box of 8 by 8 for each warpgroup; of 3 heads it holds 32, in 96 rows."""
     (k,) = packed("fa3", R=heads).roles.kernels
-    (queries,) = (x for x in k.maps if x.tensor == "Q")
-    assert queries.box[1:3] == ((8, 8) if heads == 8 else (64, 1))
-    (axis,) = (a for a in k.grid.axes if a.index == "i")
-    assert (axis.index, axis.tile) == (("i", 128 // heads))
+    (x,) = (x for x in k.maps if x.tensor == "Q")
+    assert x.box[1:3] == box
+    assert [a.tile for a in k.grid.axes if a.index == "i"] == [queries]
 
 
 def test_the_loop_ends_with_the_last_query_of_a_tile():

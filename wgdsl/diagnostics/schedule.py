@@ -1064,8 +1064,8 @@ class NoBox(Problem):
 
     code: ClassVar[str] = "WG0448"
     doc: ClassVar[str] = """A tensor map moves boxes, which are the same wherever a tile starts. Where a tensor is read by
-quotient and remainder of an index, as under `fuse`, the rows of a tile have to be whole turns of the faster part,
-or part of one: 64 rows of queries of 4 heads are a box of 16 by 4.
+quotient and remainder of an index, as under `fuse`, a box has whole turns of the faster part, or lies within one:
+of queries of 4 heads 64 rows are a box of 16 by 4. Of 96 heads they would sometimes lie in two turns.
 
 fails:
   program scores {
@@ -1076,7 +1076,7 @@ fails:
     S[i,r,j] = sum[d] Q[i,r,d] * K[j,d]
     L[i,r] = logsumexp[j] S[i,r,j]
   }
-  schedule one for scores on sm_90a {   # with dims D=64, R=3
+  schedule one for scores on sm_90a {   # with dims D=64, R=96
     fuse   m = (i, r)
     tile   m 64, j 64
     stream j
@@ -1123,4 +1123,4 @@ works:
         return f"read at {self.access}"
 
     def help(self) -> str:
-        return "take a tile whose rows the extents of the faster indices divide, or keep the indices as grid axes"
+        return "take a tile that the faster index fills, or that divides it; or keep the indices as grid axes"

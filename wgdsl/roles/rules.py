@@ -228,13 +228,18 @@ def _copies(k: Kernel) -> Iterator[Found]:
 
 def _copy(k: Kernel, s: m.Tma | m.TmaStore) -> Iterator[Found]:
     x, b = k.map(s.map), k.buffer(s.buffer)
-    panels, rest = divmod(box_elements(x), b.rows * b.panel_cols)
+    rows, rest = divmod(box_elements(x), b.panel_cols)
     if len(s.coords) != len(x.dims) or len(x.box) != len(x.dims):
         yield s, f"map `{x.name}` has {len(x.dims)} dimensions"
     elif x.swizzle != b.swizzle or x.dtype != b.dtype:
         yield s, f"map `{x.name}` moves {x.dtype} in swizzle {x.swizzle}, `{b.name}` holds {b.dtype} in swizzle {b.swizzle}"
-    elif rest or x.box[0] != b.panel_cols or s.panel + panels > b.panels:
-        yield s, f"the box of map `{x.name}` doesn't fill whole panels of `{b.name}`"
+    elif rest or x.box[0] != b.panel_cols or s.panel + panels_of(x, b) > b.panels or (rows > b.rows and rows % b.rows):
+        yield s, f"the box of map `{x.name}` is neither whole panels of `{b.name}` nor rows of one"
+
+
+def panels_of(x: m.TensorMap, b: m.Buffer) -> int:
+    """The panels that one copy with a map fills, or the one of which it brings the first rows."""
+    return max(box_elements(x) // (b.rows * b.panel_cols), 1)
 
 
 def box_elements(x: m.TensorMap) -> int:

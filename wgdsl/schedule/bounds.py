@@ -261,11 +261,10 @@ def _atom_rises(a: Atom, index: str) -> bool | None:
 
 def _range(plan: Plan, index: str, whole: bool, clipped: bool) -> tuple[Poly, Poly]:
     """First and last element of the item's tile along an index; clipped: that exists."""
-    origin, size = plan.origin(index), plan.size(index)
+    origin, size = plan.origin(index), plan.rows(index) if index in plan.grid else plan.size(index)
     if size == 1:
         return origin, origin
     if not whole and plan.is_split(index):
-        share = plan.axis_of(index)
-        origin, size = share.origin, share.count
+        origin, size = plan.axis_of(index).origin, plan.used(index)
     end = origin + size
     return origin, (minimum(end, plan.graph.extents[index]) if clipped else end) - 1

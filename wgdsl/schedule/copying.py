@@ -152,7 +152,7 @@ class CopySync(MathSync):
 
     def copy_of(self, p: Placed, part: int, slot: Slot, position: Poly | None) -> CopyAsync:
         rows, cols = (
-            Axis(index=i, origin=self.start(p, i, n, part, position), count=n)
+            Axis(index=i, origin=self.start(i, part, position), count=n)
             for i, n in ((p.buffer.rows_index, p.buffer.rows), (p.buffer.cols_index, p.buffer.cols))
         )
         home = p.home
@@ -160,12 +160,12 @@ class CopySync(MathSync):
             buffer=p.buffer.name, part=Poly.of(part), slot=slot, tensor=home.tensor, access=home.access, rows=rows, cols=cols
         )
 
-    def start(self, p: Placed, index: str, share: int, part: int, position: Poly | None) -> Poly:
-        """First element of a part's tile along an index; `share`: elements of a part along it."""
+    def start(self, index: str, part: int, position: Poly | None) -> Poly:
+        """First element of a part's tile along an index."""
         if index == self.plan.axis:
             assert position is not None
             return self.trip.tile(position) * self.plan.size(index)
-        return self.plan.origin(index) + (part * share if self.plan.is_split(index) else 0)
+        return self.plan.origin(index) + (part * self.plan.used(index) if self.plan.is_split(index) else 0)
 
     # Waits.
 

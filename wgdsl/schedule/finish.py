@@ -12,7 +12,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotFilled, NotYetSupported, StillInFlight, UnknownName
 from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Output, Reduce
-from ..program.poly import Poly
+from ..program.poly import Poly, minimum
 from ..roles.model import (
     Advance,
     Arrive,
@@ -155,8 +155,9 @@ class MathSync(JoinedSync):
             access = tuple(Poly.of(i) for i in r.indices)
             value, state = Reg(name=self.held(r.name) or ""), self.streamed.state(r.name)
             add = StoreGlobal(
-                tensor=to.name, access=access, value=value, rows=rows, cols=cols, add=True, by=c.op, span=self.span
-            )
+                tensor=to.name, access=access, value=value, rows=rows, cols=cols, add=True, by=c.op, span=self.span,
+                limit=self.plan.end_of_part(rows.index),
+            )  # fmt: skip
             note = f"finish {c.output.tensor}"
             if state is None:
                 self.emit(replace(add, note=note))
@@ -299,7 +300,7 @@ class MathSync(JoinedSync):
             replace(self.group_sync("written"), span=self.span),
             Elect(body=(*copies, CommitStore(span=self.span)), span=self.span),
         )
-        end = self.limit(o)
+        end = limit(self.plan, self.trip.left, o)  # a box would reach into rows that aren't written
         if not p.needs_fallback and end is None:
             self.emit(*bulk)
         else:
@@ -313,7 +314,7 @@ class MathSync(JoinedSync):
                 cols=cols,
                 add=add,
                 wide=not p.needs_fallback and not add,
-                limit=end,
+                limit=self.limit(o),
                 span=self.span,
             )
             plain: tuple[Step, ...] = (self.group_sync("written"), copy)
@@ -323,13 +324,15 @@ class MathSync(JoinedSync):
             suits: Expr = Scalar(name=f"{o.tensor}.tma") if p.needs_fallback else TRUE
             if end is None:
                 note = "a row pitch that suits the tensor map"
-            else:  # a box would reach into rows that aren't written
-                suits, note = conjunction(Affine(poly=end - rows.origin - rows.count), suits), "all rows are written"
+            else:
+                suits, note = conjunction(Affine(poly=end - rows.origin - p.rows), suits), "all rows are written"
             self.emit(If(cond=suits, then=bulk, other=other, note=note))
 
     def limit(self, o: Output) -> Poly | None:
-        """The row before which those of an output end, where tensors say that."""
-        return limit(self.plan, self.trip.left, o)
+        """The row before which those of an output end: where tensors say so, or the next part begins before this one's rows
+        end."""
+        said, next_part = limit(self.plan, self.trip.left, o), self.plan.end_of_part(next(iter(self.products.values())).rows)
+        return minimum(said, next_part) if said is not None and next_part is not None else said or next_part
 
     def lent(self, p: Placed) -> bool:
         """Whether a staging buffer lies where a fill follows."""

@@ -146,8 +146,8 @@ class LoadSync(JoinedSync):
         self.emit(Expect(barrier=r.full, part=at, slot=slot, nbytes=nbytes))
         for p, parts in tiles:
             for k in parts:
-                rows = self.origin(p, p.buffer.rows_index, p.buffer.rows, k, position)
-                cols = self.origin(p, p.buffer.cols_index, p.buffer.cols, k, position)
+                rows = self.origin(p, p.buffer.rows_index, k, position)
+                cols = self.origin(p, p.buffer.cols_index, k, position)
                 assert p.map is not None
                 for panel, coords in p.copies(rows, cols):
                     self.emit(
@@ -206,14 +206,14 @@ class LoadSync(JoinedSync):
         for ring, slots in self.staging():
             self.emit(*self.lend(ring, slots))
 
-    def origin(self, p: Placed, index: str, share: int, part: int, position: Poly | None) -> Poly:
-        """First element of a part's tile along an index; `share`: elements of a part along it."""
+    def origin(self, p: Placed, index: str, part: int, position: Poly | None) -> Poly:
+        """First element of a part's tile along an index."""
         if index == self.plan.axis:
             if position is None:
                 cure = f"put it into `for {index} {{ ... }}`"
                 raise WgError(NotYetSupported(span=self.span, what=f"a fill of `{p.home.name}` outside the loop", cure=cure))
             return self.trip.tile(position) * self.plan.size(index)
-        return self.plan.origin(index) + (part * share if self.plan.is_split(index) else 0)
+        return self.plan.origin(index) + (part * self.plan.used(index) if self.plan.is_split(index) else 0)
 
 
 def repeated(steps: tuple[ast.Step, ...], among: list[ast.FillStep], inside: bool = False) -> Iterator[ast.FillStep]:

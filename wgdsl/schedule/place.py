@@ -40,6 +40,7 @@ class Placed:
     map: TensorMap | None
     split_inner: bool  # the innermost axis stands in the map as (panel columns, panel): one copy moves all panels
     sides: tuple[Side, ...]  # of the map's boxes, along the rows
+    rows: int  # of a part that its copies bring
     needs_fallback: bool  # a store whose row pitch may not suit the tensor map
     staged_parts: int = 0  # slots of the streamed ring that it takes behind an item's last fill, one for each part
 
@@ -59,7 +60,7 @@ class Placed:
     @property
     def box_bytes(self) -> int:
         """Bytes of all copies of one part of one stage; boxes count whole even where they are clipped."""
-        return self.buffer.tile_bytes
+        return self.buffer.tile_bytes // self.buffer.rows * self.rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +241,8 @@ class _Placer:
         if home.elements:
             self.element_wise(home, buffer)
         inner, along = tensor.shape[-1], self.sides(home, buffer, tensor.shape) if home.engine == BULK else ()
-        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and rank(home, along) < TMA.rank
+        fits = rank(home, along) < TMA.rank and self.copied(buffer) == buffer.rows
+        split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and fits
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
         return Placed(
             home=home,
@@ -248,6 +250,7 @@ class _Placer:
             map=self.map(home, buffer, tensor.shape, along, split) if home.engine == BULK else None,
             split_inner=split,
             sides=along,
+            rows=self.copied(buffer),
             needs_fallback=home.output and not aligned,
         )
 
@@ -294,7 +297,8 @@ class _Placer:
     def sides(self, home: Home, b: Buffer, shape: tuple[Poly, ...]) -> tuple[Side, ...]:
         """The sides of the boxes in which a copy engine takes a tile's rows."""
         rows, extent = b.rows_index, self.plan.graph.extents[b.rows_index]
-        found = sides(home.access, shape, rows, extent, b.rows, self.plan.size(rows))
+        tile = self.plan.rows(rows) if rows in self.plan.grid else self.plan.size(rows)
+        found = sides(home.access, shape, rows, extent, self.copied(b), tile)
         if found is not None:
             return found
         access = ", ".join(f"`{p}`" for p in home.access if b.rows_index in p.symbols())
@@ -303,6 +307,10 @@ class _Placer:
     def is_single(self, index: str, home: Home) -> bool:
         """Whether a tile has one element along an index."""
         return index in self.plan.grid and self.plan.size(index, home.tensor, home.span) == 1
+
+    def copied(self, b: Buffer) -> int:
+        """Rows of a part that an item works for: all, or whole turns of what runs faster along them."""
+        return self.plan.used(b.rows_index) if b.rows_index in self.plan.grid else b.rows
 
     def shape(self, home: Home, b: Buffer) -> None:
         row, count = f"the bytes of a row of `{home.name}`", f"the row count of a part of `{home.name}`"

@@ -31,7 +31,7 @@ from ..diagnostics.schedule import (
 from ..foundation.source import Span
 from ..program.expr import Cast, Expr, loads, walk
 from ..program.graph import Output, ProgramGraph, Reduce
-from ..program.poly import Poly, ceildiv, floordiv
+from ..program.poly import Poly, ceildiv, floordiv, minimum
 from ..program.streamed import Streamed
 from ..roles.model import Axis, GridAxis
 from ..syntax import ast
@@ -115,13 +115,37 @@ class Plan:
         if axis == self.part:
             return GridAxis(index=axis, tile=1, blocks=Poly.of(self.parts))
         name, turn = self.turn(axis)
-        tile = self.tiles.get(axis, 1) // turn
+        tile = self.rows(axis) // turn
         return GridAxis(index=name, tile=tile, blocks=ceildiv(floordiv(self.graph.extents[axis], turn), tile))
 
     def turn(self, axis: str) -> tuple[str, int]:
         """What a grid axis counts, and how many elements each is."""
         name, turn = self.graph.turns.get(axis, (axis, 1))
-        return (axis, 1) if self.tiles.get(axis, 1) % turn else (name, turn)
+        return (axis, 1) if self.used(axis) % turn else (name, turn)
+
+    def parts_of(self, index: str) -> int:
+        """The warpgroups that share out a tile along an index."""
+        return self.split_role.count if self.split_role is not None and self.is_split(index) else 1
+
+    def used(self, index: str) -> int:
+        """Of a part's elements along a grid axis those that an item works for: whole turns of the faster indices, and of these
+        a number that divides other tiles, so that few sizes tell all that a mask may do. The next part begins behind them."""
+        share = self.tiles.get(index, 1) // self.parts_of(index)
+        _, turn = self.graph.turns.get(index, (index, 1))
+        if index not in self.grid or share % turn == 0 or share < turn:
+            return share
+        return turn * 2 ** ((share // turn).bit_length() - 1)
+
+    def end_of_part(self, index: str) -> Poly | None:
+        """The element before which an item's work on a part ends, where that is before its last row and its index' extent."""
+        part = self.axis_of(index) if index in self.grid else None
+        if part is None or part.count == self.used(index):
+            return None
+        return minimum(part.origin + self.used(index), self.graph.extents[index])
+
+    def rows(self, index: str) -> int:
+        """Elements along a grid axis from one item to the next."""
+        return self.used(index) * self.parts_of(index)
 
     def tiles_of(self, index: str) -> Poly:
         """Tiles along an index."""
@@ -167,7 +191,7 @@ class Plan:
         """First element along an index of the item's tile (not for the streamed axis)."""
         if index in self.grid:
             name, turn = self.turn(index)
-            return turn * Poly.of(f"{name}.lo" if self.tiles.get(index, 1) > turn else name)
+            return turn * Poly.of(f"{name}.lo" if self.rows(index) > turn else name)
         return Poly.of(0)
 
     def axis_of(self, index: str, tile: Poly | None = None) -> Axis:
@@ -179,7 +203,7 @@ class Plan:
         if self.is_split(index):
             assert self.split_role is not None
             share = count // self.split_role.count
-            return Axis(index=index, origin=self.origin(index) + Poly.of("wg") * share, count=share)
+            return Axis(index=index, origin=self.origin(index) + Poly.of("wg") * self.used(index), count=share)
         return Axis(index=index, origin=self.origin(index), count=count)
 
 

@@ -60,6 +60,7 @@ def probe(writer: RegisterWriter, probes: Probes, s: ast.ProbeStep, rel: int, po
         cols=cols,
         span=s.span,
         note="to be looked at",
+        limit=writer.plan.end_of_part(rows.index),
     )
 
 

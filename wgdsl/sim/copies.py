@@ -28,8 +28,10 @@ def _box(a: Agent, s: m.Tma | m.TmaStore) -> tuple[Box, tuple[Cell, ...], m.Buff
     tensor_map, buffer = world.maps[s.map], world.buffers[s.buffer]
     extents = tuple(a.integer(d.extent) for d in tensor_map.dims)
     box = world.box(tensor_map, tuple(a.integer(c) for c in s.coords), extents)
-    panels, rest = divmod(box.count, buffer.rows * buffer.panel_cols)
+    rows, rest = divmod(box.count, buffer.panel_cols)
+    panels = max(rows // buffer.rows, 1)
     fits = not rest and tensor_map.box[0] == buffer.panel_cols and s.panel + panels <= buffer.panels
+    fits = fits and (rows < buffer.rows or rows % buffer.rows == 0)
     if not fits or tensor_map.swizzle != buffer.swizzle or tensor_map.dtype != buffer.dtype:
         raise a.fault(IllFormed, why=f"the box of map `{s.map}` doesn't fit the panels of `{s.buffer}`")
     return box, a.tile(s.buffer, s.part, s.slot).cells[s.panel : s.panel + panels], buffer
@@ -50,7 +52,7 @@ def tma(a: Agent, s: m.Tma) -> None:
             step=s,
             access=access,
             cells=cells,
-            values=lambda: world.loaded(source, box).reshape(len(cells), buffer.rows, buffer.panel_cols),
+            values=lambda: world.loaded(source, box).reshape(len(cells), -1, buffer.panel_cols),
             barrier=barrier,
             phase=lap,
             nbytes=box.count * buffer.dtype.nbytes,
@@ -70,7 +72,8 @@ def tma_store(a: Agent, s: m.TmaStore) -> None:
 
 
 def _write(put, cells: tuple[Cell, ...], shape: tuple[int, ...]) -> None:
-    put(np.stack([c.data for c in cells]).reshape(shape))
+    rows = int(np.prod(shape)) // (len(cells) * cells[0].data.shape[1])
+    put(np.stack([c.data[:rows] for c in cells]).reshape(shape))
 
 
 @means(m.CommitStore)

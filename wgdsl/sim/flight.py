@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class Load:
-    """A bulk load: the panels it fills with `values()`, [panels, rows, panel columns], and the phase that it signals."""
+    """A bulk load: the panels it fills with `values()`, [panels, rows, panel columns], and the phase that it signals. Rows
+    behind those that it brings hold nothing."""
 
     agent: Agent
     step: Step
@@ -37,7 +38,7 @@ class Load:
 
     def land(self) -> None:
         for cell, values in zip(self.cells, self.values(), strict=True):
-            cell.data[:] = values
+            cell.data[: len(values)] = values
             cell.whole = cell.bands
 
 

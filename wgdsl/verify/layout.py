@@ -167,7 +167,7 @@ _KINDS: dict[type[Step], str] = {
 def panels_of(kernel: Kernel, s: m.Tma | m.TmaStore) -> range:
     """The panels that a copy touches in its tile."""
     b = kernel.buffer(s.buffer)
-    return range(s.panel, s.panel + prod(kernel.map(s.map).box) // (b.rows * b.panel_cols))
+    return range(s.panel, s.panel + max(prod(kernel.map(s.map).box) // (b.rows * b.panel_cols), 1))
 
 
 def _cut(out: Layout) -> None:
