@@ -22,7 +22,7 @@ def test_the_forms_of_a_kernel():
     assert kernel.graph.name == "gemm" and kernel.stream.axis == "k" and kernel.roles.schedule == "pipelined"
     assert 'extern "C"' in kernel.cuda and kernel.cubin[:4] == b"\x7fELF" and ".target sm_90a" in kernel.ptx
     assert "HGMMA" in kernel.sass and "role math" in str(kernel.report)
-    passes = ["parse", "analyse", "resolve", "cut", "canonicalise", "approximate", "stream"]
+    passes = ["parse", "analyse", "resolve", "reciprocals", "cut", "fuse", "canonicalise", "approximate", "stream"]
     assert list(kernel.report.seconds) == [*passes, "lower", "verify", "emit", "nvrtc"]
 
 

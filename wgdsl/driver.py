@@ -91,6 +91,7 @@ def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, An
     from .transform.canonicalise import canonicalise
     from .transform.cut import cut, roundings, whole_schedules
     from .transform.fuse import fuse
+    from .transform.reciprocals import reciprocals
     from .transform.stream import stream
 
     step = journal.step
@@ -100,8 +101,10 @@ def derived(found: Found, settings: Settings, journal: Journal) -> tuple[Any, An
     graph = step("analyse", analyse, found.program, options=options, types=settings.types, dims=settings.dims)
     # The numbers of a schedule may name what the analysis has settled: options and fixed dims.
     schedule, _ = step("resolve", resolve_schedule, found.schedule, found.program, graph, own)
+    # One kernel may compare what another computes.
+    products = step("reciprocals", reciprocals, graph)
     # Each kernel is a program of its own from here on: what one makes another only loads.
-    pieces = step("cut", cut, graph, schedule)
+    pieces = step("cut", cut, products, schedule)
     # The schedule's lines name fused indices: from here on there are no others.
     fused = step("fuse", each, fuse, [p.graph for p in pieces], [p.schedule for p in pieces])
     # The online rewrite needs opened sugar and factors outside reductions: canonicalise first.

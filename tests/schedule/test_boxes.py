@@ -72,6 +72,8 @@ def test_rows_lie_where_the_program_reads_them(case):
         ((floordiv(M, 8), mod(M, 4)), 8 * QUERIES),  # a part is missing
         ((2 * M,), QUERIES),
         ((floordiv(M, 8) + 1, mod(M, 8)), 8 * QUERIES),  # the next query would be read past the end
+        ((M, M), QUERIES),  # a diagonal
+        ((M, mod(M, 8)), QUERIES),
     ],
 )
 def test_no_box(access, extent):

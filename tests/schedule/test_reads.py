@@ -69,8 +69,7 @@ def test_every_length(clause, schedule):
     """Against the evaluator: none, one, at the edges of tiles, beyond the extent, below 0."""
     kernel = compiled(clause, schedule)
     name = CLAUSES[clause][0].split()[1].rstrip(":")
-    values = LENGTHS if clause != "shift" else LENGTHS[:-2]
-    check(kernel, 70, 150, {name: np.array(values, np.int32)})
+    check(kernel, 70, 150, {name: np.array(LENGTHS, np.int32)})
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -121,3 +120,18 @@ def test_the_form_is_read_back():
 def test_nothing_is_read_for_the_item_that_follows():
     with pytest.raises(WgError, match="joined"):
         compiled("length", "two_joined")
+
+
+@pytest.mark.parametrize(
+    "where", ["j < min(len[b], N - 3)", "j < max(len[b], 64) + 100000 * N - 100000 * M", "2 * j < len[b] * M"]
+)
+def test_what_is_made_of_elements_takes_64_bits(where):
+    """The text is compiled: C++ has no least of an `int` and a `long long`."""
+    kernel = wgdsl.compile(
+        changed(f"in len: i32[B]\nX[b,g,r,i,j] = S[b,g,r,i,j] * scale where {where}"),
+        schedule="simple",
+        dims={"D": 64, "E": 64},
+    )
+    check(kernel, 70, 150, {"len": np.array([0, 3, 70, 149, 150, 2**31 - 1, -(2**31)], np.int32)})
+    (said,) = {line.strip() for line in kernel.cuda.splitlines() if "_said = " in line}
+    assert all(f"(long long){dim}" in said for dim in "MN" if dim in said.partition("=")[2])

@@ -74,20 +74,6 @@ def test_it_means_the_same(causal, sizes):
         np.testing.assert_allclose(after[name], before[name], rtol=1e-12, atol=1e-12)
 
 
-def test_a_quotient_by_a_number_is_a_product_that_others_join():
-    capped = ATTENTION.replace("S[b,g,r,i,j] * scale", "30.0 * tanh(S[b,g,r,i,j] * scale / 30.0)")
-    assert capped != ATTENTION
-    text = " ".join(str(e) for n in canonicalise(graph(capped, dims={"D": 64, "E": 64})).nodes for e in n.exprs())
-    assert "(scale * 0.0333" in text and "/ 30" not in text
-
-
-@pytest.mark.parametrize("number", ["0.0", "1e-39"])
-def test_a_quotient_by_a_number_without_a_reciprocal_stays(number):
-    odd = ATTENTION.replace("S[b,g,r,i,j] * scale", f"S[b,g,r,i,j] * scale / {number}")
-    text = " ".join(str(e) for n in canonicalise(graph(odd, dims={"D": 64, "E": 64})).nodes for e in n.exprs())
-    assert f"/ {float(number)}" in text
-
-
 def test_a_predicate_reads_what_became_no_node_of_its_own():
     """`U` is a product of earlier values, which is written into its readers: into a `where` too."""
     text = """wg 1

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.docs.test_cookbook_page import changed
 from tests.shipped import KERNELS, attention, field_ids, gemm
 from tests.sim.programs import edit
 from tests.sim.programs import gemm as by_hand
+from wgdsl.diagnostics.model import WgError
+from wgdsl.driver import compile
 from wgdsl.program.poly import Poly, floordiv, maximum, minimum, mod
 from wgdsl.roles import model as m
 from wgdsl.roles.limits import LARGEST
@@ -51,6 +54,19 @@ def test_what_leaves_32_bits_on_the_way(p: Poly):
     with pytest.raises(_Wrong) as caught:
         _bounds(p, KNOWN)
     assert "can come to" in caught.value.why
+
+
+@pytest.mark.parametrize(
+    "value, right", [("len[b] * len[b]", True), ("len[b] * len[b] * len[b]", False), ("len[b] + 9999 * N", True)]
+)
+def test_what_is_read_is_computed_in_64_bits(value: str, right: bool):
+    text = changed(f"in len: i32[B]\nX[b,g,r,i,j] = S[b,g,r,i,j] * scale where j < {value}")
+    if right:
+        compile(text, schedule="simple", dims={"D": 64, "E": 64}, build=False)
+        return
+    with pytest.raises(WgError, match="what is made of elements goes up to") as caught:
+        compile(text, schedule="simple", dims={"D": 64, "E": 64}, build=False)
+    assert {p.code for p in caught.value.problems} == {"WG0724"}
 
 
 @pytest.mark.parametrize("divisor", [K, T, Poly.of("x"), T - 4])

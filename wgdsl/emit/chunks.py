@@ -184,8 +184,7 @@ class _Copies:
     def inside(self, step: CopyAsync | CopyOut, ints: Integers, at: dict[str, str], further: str) -> str:
         """How many bytes of a chunk are there, for a copy in; whether it is there, for one out."""
         shape = self.ctx.kernel.tensor(self.tensor).shape
-        extents = dict(self.ctx.kernel.index_extents)
-        extents |= {p.bare: n for p, n in zip(self.access, shape, strict=True) if p.bare is not None}
+        extents = {p.bare: n for p, n in zip(self.access, shape, strict=True)} | self.ctx.kernel.index_extents
         row = self.rows_inside(step, ints, f"{at[self.rows.index]}{further}", extents[self.rows.index])
         last = extents[self.cols.index]
         whole = last.constant is not None and self.cols.origin.constant == 0 and last.constant == self.cols.count

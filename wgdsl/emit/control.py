@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ..diagnostics.model import InternalError
 from ..foundation.names import identifier
@@ -274,11 +275,11 @@ def let(ctx: RoleContext, step: Let) -> None:
 
 @lowers(Read)
 def read(ctx: RoleContext, step: Read) -> None:
-    """One load for each element. A sum of them may leave 32 bits before it is bounded."""
+    """One load for each element. What is made of them may leave 32 bits before it is bounded."""
     natural = ctx.ints.is_natural(step.low)
     low, high = ctx.text(step.low), ctx.text(step.high)
     alone = not any(elements(step.value)) or any(step.value == element(a.tensor, a.args) for a in elements(step.value))
-    said = _with_elements(ctx, step.value, "" if alone else "(long long)").text(step.value)
+    said = replace(_with_elements(ctx, step.value), wide=not alone).text(step.value)
     if not alone:
         wide = ctx.names().fresh(identifier(f"{step.name}.said"))
         ctx.out.define("const long long", wide, said)
@@ -287,14 +288,14 @@ def read(ctx: RoleContext, step: Read) -> None:
     ctx.out.define("const int", ctx.bind(step.name, natural), bounded if alone else f"(int){bounded}")
 
 
-def _with_elements(ctx: RoleContext, value: Poly, cast: str) -> Integers:
+def _with_elements(ctx: RoleContext, value: Poly) -> Integers:
     """The integers with those that stand in global memory: those at whose indices others stand come last."""
     ints = ctx.ints
     for a in elements(value):
         offsets = [Poly.of(p) for p in a.args]
         strides = [ctx.scope.get("stride", stride_key(a.tensor, k)) for k in range(len(offsets))]
         place = " + ".join(f"{ints.text(p, PRODUCT)} * {s}" for p, s in zip(offsets, strides, strict=True))
-        ints = ints.with_element(a, f"{cast}{ctx.scope.get('pointer', a.tensor)}[{place}]")
+        ints = ints.with_element(a, f"{ctx.scope.get('pointer', a.tensor)}[{place}]")
     return ints
 
 

@@ -14,12 +14,14 @@ SHIFT, SUM, PRODUCT, PRIMARY = range(4)
 
 @dataclass(frozen=True)
 class Integers:
-    """How symbols are spelled, which of them cannot be negative, and who supplies `ptx` helpers by name."""
+    """How symbols are spelled, which of them cannot be negative, and who supplies `ptx` helpers by name. wide: all is computed
+    in 64 bits."""
 
     symbols: Mapping[str, str]
     natural: frozenset[str]
     helper: Callable[[str], str] = field(compare=False)
     elements: Mapping[Atom, str] = field(default_factory=dict)
+    wide: bool = False
 
     def binding(self, symbol: str, text: str, natural: bool) -> Integers:
         """The same with one more symbol, or one that hides an outer one."""
@@ -52,7 +54,7 @@ class Integers:
 
     def _sum(self, p: Poly) -> tuple[str, int]:
         if not p.terms:
-            return "0", PRIMARY
+            return self._number(0), PRIMARY
         ordered = sorted(p.terms, key=lambda t: (not t[0], t[1] < 0))
         first, binds = self._term(*ordered[0])
         if len(ordered) == 1:
@@ -65,7 +67,7 @@ class Integers:
 
     def _term(self, m: Monomial, c: int) -> tuple[str, int]:
         if not m:
-            return str(c), PRIMARY if c >= 0 else SUM
+            return self._number(c), PRIMARY if c >= 0 else SUM
         if len(m) == 1 and c == 1:
             return self._factor(m[0])
         parts = []
@@ -73,16 +75,16 @@ class Integers:
             text, binds = self._factor(f)
             parts.append(text if binds >= PRIMARY else f"({text})")
         if abs(c) != 1:
-            parts.append(str(abs(c)))
+            parts.append(self._number(abs(c)))
         return ("-" if c < 0 else "") + " * ".join(parts), PRODUCT if c > 0 else SUM
 
     def _factor(self, f: Factor) -> tuple[str, int]:
         if isinstance(f, Symbol):
             if f.name not in self.symbols:
                 raise InternalError(f"nothing binds the integer {f.name!r} where the role program uses it")
-            return self.symbols[f.name], PRIMARY
+            return self._cast(self.symbols[f.name]), PRIMARY
         if f.op == "element":
-            return self.elements[f], PRIMARY
+            return self._cast(self.elements[f]), PRIMARY
         if f.op in ("min", "max"):
             out = self.text(f.args[0])
             for a in f.args[1:]:
@@ -101,4 +103,10 @@ class Integers:
             sign = "/" if f.op == "floordiv" else "%"
             return f"{self.text(a, PRODUCT)} {sign} {self.text(b, PRIMARY)}", PRODUCT
         name = self.helper("floor_div" if f.op == "floordiv" else "floor_mod")
-        return f"{name}({self.text(a)}, {self.text(b)})", PRIMARY
+        return self._cast(f"{name}({self.text(a)}, {self.text(b)})"), PRIMARY
+
+    def _number(self, c: int) -> str:
+        return f"{c}LL" if self.wide else str(c)
+
+    def _cast(self, text: str) -> str:
+        return f"(long long){text}" if self.wide else text

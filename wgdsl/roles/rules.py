@@ -329,7 +329,7 @@ def _chunk(k: Kernel, s: m.CopyAsync | m.CopyOut, units: Mapping[str, int]) -> I
         yield s, f"no index of `{t.name}` holds `{s.rows.index}`"
     elif b.cols * b.dtype.nbytes % CHUNK or _unit(s.cols.origin, units) * b.dtype.nbytes % CHUNK:
         yield s, f"its rows begin and end at multiples of {CHUNK} bytes"
-    elif isinstance(s, m.CopyOut) and not _stored_whole(k, t, at[0]):
+    elif isinstance(s, m.CopyOut) and not _stored_whole(k, s, t.shape[at[0]]):
         yield s, f"rows of `{t.name}` may end within {CHUNK} bytes: it has to be copied element by element"
 
 
@@ -339,11 +339,11 @@ def _unit(p: Poly, units: Mapping[str, int]) -> int:
     return gcd(*of)
 
 
-def _stored_whole(k: Kernel, t: m.TensorArg, inner: int) -> bool:
-    """Whether rows are whole chunks, or the kernel is told."""
-    extent = t.shape[inner].constant
-    told = any(p.kind == "flag" and p.tensor == t.name for p in k.params)
-    return told or (extent is not None and extent * t.dtype.nbytes % CHUNK == 0)
+def _stored_whole(k: Kernel, s: m.CopyOut, length: Poly) -> bool:
+    """Whether rows are whole chunks, or the kernel is told of the tensor's, and they are stored up to the end."""
+    extent = k.index_extents.get(s.cols.index, length)
+    told = extent == length and any(p.kind == "flag" and p.tensor == s.tensor for p in k.params)
+    return told or (extent.constant is not None and extent.constant * k.tensor(s.tensor).dtype.nbytes % CHUNK == 0)
 
 
 def _values(k: Kernel) -> Iterator[Found]:

@@ -7,7 +7,7 @@ are taken in whole turns of the faster part, or lie within one turn of it, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..program.poly import Atom, Poly, Symbol, elements, floordiv, mod
@@ -64,19 +64,22 @@ def sides(
 ) -> tuple[Side, ...] | None:
     """The sides of boxes of so many rows along an index, of which tiles have `tile`; None if they aren't the same wherever a
     box starts, or if one at the end would reach what isn't the tile's."""
+    digits = _digits(access, index)
+    if digits is None:
+        return None
+    *faster, slowest = digits
     out: list[Side] = []
     left = rows
-    for d in _digits(access, index):
-        if d.extent is None:
-            whole = extent.constant is not None and extent.constant % tile == 0
-            last = _last(d, left, shape[d.axis], floordiv(extent, d.weight), whole)
-            return None if last is None else (*out, last)
+    for d in faster:
+        assert d.extent is not None, "only the slowest has none"
         if left % d.extent and d.extent % left:
             return None
         whole = left % d.extent == 0
         out.append(Side(digit=d, box=d.extent if whole else left, whole=whole))
         left = left // d.extent if whole else 1
-    return None
+    whole = extent.constant is not None and extent.constant % tile == 0
+    last = _last(slowest, left, shape[slowest.axis], floordiv(extent, slowest.weight), whole)
+    return None if last is None else (*out, last)
 
 
 def _last(d: Digit, box: int, length: Poly, values: Poly, whole: bool) -> Side | None:
@@ -90,17 +93,12 @@ def _last(d: Digit, box: int, length: Poly, values: Poly, whole: bool) -> Side |
     return Side(digit=d, box=box, turn=turn)
 
 
-def _digits(access: Sequence[Poly], index: str) -> Iterator[Digit]:
-    """The parts of an index, fastest first, as long as each begins where the last one ends."""
+def _digits(access: Sequence[Poly], index: str) -> list[Digit] | None:
+    """The parts of an index, fastest first; None unless each begins where the last one ends, and all together are the index."""
     found = [_digit(k, p, index) for k, p in enumerate(access) if index in p.symbols()]
-    if None in found:
-        return
-    weight: int | None = 1
-    for d in sorted((d for d in found if d is not None), key=lambda d: d.weight):
-        if d.weight != weight:
-            return
-        yield d
-        weight = None if d.extent is None else d.weight * d.extent
+    digits = sorted((d for d in found if d is not None), key=lambda d: d.weight)
+    ends = [None if d.extent is None else d.weight * d.extent for d in digits]
+    return digits if len(digits) == len(found) and [1, *ends] == [*(d.weight for d in digits), None] else None
 
 
 def _digit(axis: int, p: Poly, index: str) -> Digit | None:

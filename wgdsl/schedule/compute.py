@@ -63,7 +63,7 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
             raise WgError(DoneTwice(span=s.span, verb="computed", name=name, first=first))
         out[k] = tuple(n for n in streamed.order if n in wanted)
         taken |= wanted
-    rest = [s.name for s in streamed.states if s.name not in taken]
+    rest = [s.name for s in streamed.states if s.name not in taken and not s.is_contract]  # products may be another role's
     if rest and out:
         last = max(out)
         wanted = set().union(*(_closure(streamed, r) for r in rest)) - taken

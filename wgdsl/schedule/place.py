@@ -240,19 +240,31 @@ class _Placer:
         self.shape(home, buffer)
         if home.elements:
             self.element_wise(home, buffer)
-        inner, along = tensor.shape[-1], self.sides(home, buffer, tensor.shape) if home.engine == BULK else ()
+        shape, inner = self.reached(home, tensor.shape), tensor.shape[-1]
+        along = self.sides(home, buffer, shape) if home.engine == BULK else ()
         fits = rank(home, along) < TMA.rank and self.copied(buffer) == buffer.rows
         split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and fits
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
         return Placed(
             home=home,
             buffer=buffer,
-            map=self.map(home, buffer, tensor.shape, along, split) if home.engine == BULK else None,
+            map=self.map(home, buffer, shape, along, split) if home.engine == BULK else None,
             split_inner=split,
             sides=along,
             rows=self.copied(buffer),
             needs_fallback=home.output and not aligned,
         )
+
+    def reached(self, home: Home, shape: tuple[Poly, ...]) -> tuple[Poly, ...]:
+        """How far a home may reach along each axis of its tensor: a result's no further than its indices do."""
+        if not home.output:
+            return shape
+        ends = tuple(self.plan.graph.extents.get(p.bare or "", n) for p, n in zip(home.access, shape, strict=True))
+        if ends[-1] != shape[-1]:
+            what = f"the staging of `{home.tensor}`, whose rows are written up to `{ends[-1]}` of `{shape[-1]}` elements,"
+            cure = f"store it from registers: drop this line and `via {home.name}`"
+            raise WgError(NotYetSupported(span=home.span, what=what, cure=cure))
+        return ends
 
     def element_wise(self, home: Home, b: Buffer) -> None:
         """A tile that a `compute` reads lies as the products' tiles do: the streamed axis runs along its columns."""

@@ -11,7 +11,6 @@ from ..program.expr import Apply, Cast, Const, Expr, IndexValue, Load, Scalar, S
 LOG2E = math.log2(math.e)
 LN2 = math.log(2.0)
 ONE, ZERO = const(1.0), const(0.0)
-TINY = 2.0**-126  # the least normal number of f32
 
 _FOLD: dict[str, Callable[..., float]] = {
     "neg": lambda a: -a,
@@ -71,13 +70,6 @@ def _mul(a: Expr, b: Expr) -> Expr | None:
     return None
 
 
-def _div(a: Expr, b: Expr) -> Expr | None:
-    """x / k -> x * (1 / k) for a number whose reciprocal f32 holds: one product, which others can join."""
-    if is_scalar(a) or not is_number(b) or not TINY <= abs(float(b.value)) <= 1 / TINY:  # type: ignore[attr-defined]
-        return None
-    return simplify(apply("mul", a, const(1.0 / float(b.value))))  # type: ignore[attr-defined]
-
-
 def _add(a: Expr, b: Expr) -> Expr | None:
     if is_number(a, 0.0):
         return b
@@ -112,7 +104,7 @@ def _log(a: Expr) -> Expr:
     return apply("mul", apply("log2", a), const(LN2))
 
 
-_RULES = {"mul": _mul, "div": _div, "add": _add, "sub": _sub, "neg": _neg, "exp": _exp, "log": _log}
+_RULES = {"mul": _mul, "add": _add, "sub": _sub, "neg": _neg, "exp": _exp, "log": _log}
 
 
 def factors(e: Expr) -> list[Expr]:

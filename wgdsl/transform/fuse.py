@@ -19,11 +19,9 @@ from typing import Any
 from ..diagnostics.model import Problem, WgError
 from ..diagnostics.schedule import CantFuse, DeclaredTwice, UnknownName
 from ..program.expr import Expr, Load, map_polys, rewrite
-from ..program.graph import Node, Output, ProgramGraph, Reduce
+from ..program.graph import EXPRESSIONS, Node, Output, ProgramGraph, Reduce
 from ..program.poly import Poly, floordiv, mod
 from ..syntax import ast
-
-EXPRESSIONS = ("body", "predicate", "value", "otherwise")  # of nodes
 
 
 def fuse(graph: ProgramGraph, schedule: ast.Schedule) -> ProgramGraph:

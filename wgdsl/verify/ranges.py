@@ -28,16 +28,19 @@ ITEMS = 2**24  # of a CTA
 BEYOND = 2**10  # of the last tile, elements outside of the tensor
 
 Bounds = tuple[int, int]
+INT, LONG = (-LARGEST, LARGEST), (1 - 2**63, 2**63 - 1)  # of a kernel's integers; of what a `read` makes of elements
+ELEMENT = (-LARGEST - 1, LARGEST)
 
 
 @dataclass(frozen=True)
 class Known:
     """Bounds of symbols; all others are dims. `axes`: products of dims that are extents of tensors; `dims`: an index -> the dim
-    that it is under."""
+    that it is under. `within`: how far integers may go."""
 
     of: Mapping[str, Bounds]
     axes: frozenset[tuple[str, ...]] = frozenset()
     dims: Mapping[str, str] = field(default_factory=dict)
+    within: Bounds = INT
 
     def binding(self, name: str, bounds: Bounds) -> Known:
         """The same with one more symbol, or one that hides an outer one."""
@@ -84,6 +87,8 @@ class _Walk:
             try:
                 for p in _polys(s):
                     _bounds(p, known)
+                if isinstance(s, m.Read) and any(elements(s.value)):
+                    _bounds(s.value, replace(known, within=LONG))
                 if isinstance(s, m.Loop):
                     inner, times = self.loop(s, known, rounds)
                 _steers(s, known)
@@ -181,7 +186,7 @@ def _bounds(p: Poly, known: Known) -> Bounds:
     """Between what an integer lies. Raises _Wrong if it, or what it is made of, can leave 32 bits on the way."""
     terms = [_term(t, c, known) for t, c in p.terms]
     low, high = sum(min(a, 0) for a, _ in terms), sum(max(b, 0) for _, b in terms)
-    _fits(p, low, high)
+    _fits(p, low, high, known)
     return sum(a for a, _ in terms), sum(b for _, b in terms)
 
 
@@ -189,14 +194,17 @@ def _term(factors: Monomial, c: int, known: Known) -> Bounds:
     low, high = (0, SIZE) if known.is_axis(factors) else (1, 1)
     for f in () if known.is_axis(factors) else factors:
         low, high = _extremes(low, high, *_factor(f, known))
-        _fits(Poly(((factors, c),)), low, high)
+        _fits(Poly(((factors, c),)), low, high, known)
     return min(c * low, c * high), max(c * low, c * high)
 
 
 def _factor(f: Factor, known: Known) -> Bounds:
     if isinstance(f, Symbol):
         return known.of.get(f.name, (0, SIZE))
-    bounds = [_bounds(a, known) for a in f.args]
+    quotient = f.op in ("floordiv", "mod") and known.within == LONG  # taken in 32 bits
+    bounds = [_bounds(a, replace(known, within=ELEMENT) if quotient else known) for a in f.args]
+    if f.op == "element":
+        return ELEMENT
     if f.op in ("min", "max"):
         pick = min if f.op == "min" else max
         return pick(a for a, _ in bounds), pick(b for _, b in bounds)
@@ -215,8 +223,10 @@ def _extremes(a: int, b: int, c: int, d: int) -> Bounds:
     return min(ends), max(ends)
 
 
-def _fits(p: Poly, low: int, high: int) -> None:
-    far = max(-low, high)
-    if far > LARGEST:
-        why = f"can come to {far if high >= -low else low} at sizes up to {SIZE}, and a kernel's integers go up to {LARGEST}"
+def _fits(p: Poly, low: int, high: int, known: Known) -> None:
+    least, most = known.within
+    if low < least or high > most:
+        size = high if high >= -low else low
+        whose = "what is made of elements goes" if known.within == LONG else "a kernel's integers go"
+        why = f"can come to {size} at sizes up to {SIZE}, and {whose} up to {most}"
         raise _Wrong(str(p), why, "smaller numbers, fewer factors, or products of `f32(...)`")
