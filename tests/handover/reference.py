@@ -80,7 +80,8 @@ def attention(
     sees nothing: 0, and a log-sum-exp of -inf."""
     dtype, group = v.dtype, q.shape[1] // max(k.shape[1], 1)
     q, k, v = (np.asarray(x, np.float64) for x in (q, np.repeat(k, group, 1), np.repeat(v, group, 1)))
-    x = q @ k.swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    with np.errstate(invalid="ignore"):
+        x = q @ k.swapaxes(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
     x = (cap * np.tanh(x / cap) if cap else x) + bias
     keep = np.broadcast_to(True if keep is None else keep, x.shape)
     x = np.where(keep, x, -np.inf)

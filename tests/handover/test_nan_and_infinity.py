@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.handover.reference import attention, qkv
+from tests.handover.reference import attention, qkv, seen
 from tests.handover.running import DEVICES, SCHEDULES, attend, made, program
 
 pytestmark = [pytest.mark.parametrize("device", DEVICES), pytest.mark.parametrize("schedule", SCHEDULES)]
@@ -22,6 +22,20 @@ def test_b08_what_lies_behind_the_keys_of_a_longer_buffer(schedule, device, n, b
     for x in (k, v):
         x[:, :, n:] = bad
     assert want.faults(*attend(made(FULL, schedule, "f16"), device, q, k[:, :, :n], v[:, :, :n])) == []
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("where", ["j < len[b]", "j < len[b] and j <= i + len[b] - M"])
+def test_b08_what_lies_past_the_length_of_each_batch(schedule, device, where, bad):
+    """The same buffers as a batch of four, their lengths a tensor."""
+    q, k, v = qkv(128, 128, b=4, h=8)
+    lengths = np.array([32, 64, 96, 48], np.int32)
+    keep = np.stack([np.pad(seen(128, n, right=0 if "M" in where else np.inf), ((0, 0), (0, 128 - n))) for n in lengths])
+    want = attention(q, k, v, keep[:, None])
+    for b, n in enumerate(lengths):
+        k[b, :, n:], v[b, :, n:] = bad, bad
+    kernel = made(program(where=where, declared="in len: i32[B]"), schedule, "f16")
+    assert want.faults(*attend(kernel, device, q, k, v, len=lengths)) == []
 
 
 @pytest.mark.parametrize("bad", BAD)
