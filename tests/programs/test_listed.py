@@ -175,7 +175,7 @@ def test_every_mask_can_be_listed_or_is_bounds_alone(name):
     bounds = {
         "causal, last rows aligned", "causal, first rows aligned", "causal, moved", "strictly causal", "window of both sides",
         "window of the past", "chunks that tiles are made of", "chunks of tiles", "this chunk and the last", "lengths",
-        "lengths, causal", "not a conjunction", "prefix",
+        "lengths, causal", "not a conjunction", "prefix", "the other diagonal",
     }  # fmt: skip
     if name in bounds:
         with pytest.raises(WgError, match="lists nothing"):

@@ -202,10 +202,8 @@ class _Copies:
             return f"{row} < {ints.text(step.limit, SUM + 1)}"
         read = {s.name for s in walk(self.ctx.role.steps) if isinstance(s, Read)}
         shape = self.ctx.kernel.tensor(self.tensor).shape
-        said = [
-            (p, n) for p, n in zip(self.access, shape, strict=True) if p.symbols() & read and self.rows.index in p.symbols()
-        ]
-        if not said:
-            return f"{row} < {ints.text(extent, SUM + 1)}"
-        at = ints.binding(self.rows.index, f"({row})", True)
+        said = [(p, n) for p, n in zip(self.access, shape, strict=True) if p.symbols() & read]
+        if not any(self.rows.index in p.symbols() for p, _ in said):
+            said.append((Poly.of(self.rows.index), extent))
+        at = ints.binding(self.rows.index, f"({row})" if len(said) > 1 or said[0][0].bare is None else row, True)
         return " && ".join(f"{at.text(p, SUM)} < {ints.text(n, SUM + 1)}" for p, n in said)

@@ -1,6 +1,7 @@
 """boxes: where the rows of a tile lie in a tensor, dimension by dimension of a tensor map.
 
-In: an access map, the index of the rows, and how many rows a box has.  Out: `Side`s, fastest first. An index that stands alone
+In: an access map, the index of the rows, and how many rows a box has.  Out: `Side`s, fastest first. Where an element says which
+page rows lie on, as in `page[b, m / 64]` beside `m % 64`, a tile lies on one page. An index that stands alone
 at an axis has one. One that stands there as `m % 8`, and as `m / 8` at another axis, has two: 64 rows are a box of 8 by 8. Rows
 are taken in whole turns of the faster part, or lie within one turn of it, so that a box is the same wherever it starts.
 """
@@ -64,6 +65,8 @@ def sides(
 ) -> tuple[Side, ...] | None:
     """The sides of boxes of so many rows along an index, of which tiles have `tile`; None if they aren't the same wherever a
     box starts, or if one at the end would reach what isn't the tile's."""
+    if any(paged(p, index) for p in access):
+        return _on_page(access, index, rows, tile)
     digits = _digits(access, index)
     if digits is None:
         return None
@@ -80,6 +83,41 @@ def sides(
     whole = extent.constant is not None and extent.constant % tile == 0
     last = _last(slowest, left, shape[slowest.axis], floordiv(extent, slowest.weight), whole)
     return None if last is None else (*out, last)
+
+
+def _on_page(access: Sequence[Poly], index: str, rows: int, tile: int) -> tuple[Side, ...] | None:
+    """The side of boxes on one page each: what stands beside the page is the place on it."""
+    beside = [_digit(k, p, index) for k, p in enumerate(access) if index in p.symbols() and not paged(p, index)]
+    digit = beside[0] if len(beside) == 1 else None
+    if (
+        digit is None
+        or digit.weight != 1
+        or digit.extent is None
+        or digit.extent % tile
+        or not on_one_page(access, index, tile)
+    ):
+        return None
+    return (Side(digit=digit, box=rows),)
+
+
+def on_one_page(access: Sequence[Poly], index: str, tile: int) -> bool:
+    """Whether elements say on which page rows lie, the same one for all rows of a tile."""
+    args = [x for p in access for a in elements(p) for x in a.args if index in x.symbols()]
+    return bool(args) and all(_by_pages(x, index, tile) for x in args)
+
+
+def _by_pages(p: Poly, index: str, tile: int) -> bool:
+    """Whether a sum has an index by its quotient alone, the same for all of a tile."""
+    inside = [m for m, _ in p.terms if index in Poly(((m, 1),)).symbols()]
+    if len(inside) != 1 or len(inside[0]) != 1 or not isinstance(f := inside[0][0], Atom) or f.op != "floordiv":
+        return False
+    size = f.args[1].constant
+    return f.args[0] == Poly.of(index) and bool(size) and size % tile == 0
+
+
+def paged(p: Poly, index: str) -> bool:
+    """Whether an element says the place at an axis by an index."""
+    return any(index in x.symbols() for a in elements(p) for x in a.args)
 
 
 def _last(d: Digit, box: int, length: Poly, values: Poly, whole: bool) -> Side | None:

@@ -15,7 +15,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotFilled, NotYetSupported, RingTooShallow
 from ..program.expr import FALSE, Expr, Scalar
 from ..program.graph import Output
-from ..program.poly import Poly
+from ..program.poly import Poly, element, with_elements
 from ..roles.model import (
     Advance,
     Axis,
@@ -35,6 +35,7 @@ from ..roles.model import (
 )
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
+from .boxes import on_one_page, paged
 from .clears import Clear
 from .finish import MathSync
 from .flight import Group, State, tile_text
@@ -155,9 +156,15 @@ class CopySync(MathSync):
             Axis(index=i, origin=self.start(i, part, position), count=n)
             for i, n in ((p.buffer.rows_index, p.buffer.rows), (p.buffer.cols_index, p.buffer.cols))
         )
-        home = p.home
+        home, at = p.home, {rows.index: rows.origin}
+        if any(paged(x, rows.index) for x in home.access) and not on_one_page(
+            home.access, rows.index, self.plan.size(rows.index)
+        ):
+            cure = "pages of whole tiles: `page[b, j / 64]` and `j % 64` with `tile j 64`, or 32"
+            raise WgError(NotYetSupported(span=home.span, what=f"a tile of `{home.tensor}` on several pages", cure=cure))
+        access = tuple(with_elements(x, lambda a: element(a.tensor, [y.substitute(at) for y in a.args])) for x in home.access)
         return CopyAsync(
-            buffer=p.buffer.name, part=Poly.of(part), slot=slot, tensor=home.tensor, access=home.access, rows=rows, cols=cols
+            buffer=p.buffer.name, part=Poly.of(part), slot=slot, tensor=home.tensor, access=access, rows=rows, cols=cols
         )
 
     def start(self, index: str, part: int, position: Poly | None) -> Poly:

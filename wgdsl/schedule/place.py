@@ -53,7 +53,7 @@ class Placed:
 
     def _coords(self, inner: Poly, rows: Poly, panel: Poly | None) -> tuple[Poly, ...]:
         wide = {len(self.home.access) - 1, *(s.digit.axis for s in self.sides)}
-        others = [a for k, a in enumerate(self.home.access) if k not in wide]
+        others = [a.substitute({self.buffer.rows_index: rows}) for k, a in enumerate(self.home.access) if k not in wide]
         along = [c for s in self.sides for c in s.coords(rows)]
         return (inner, *along, *([panel] if panel is not None else []), *reversed(others))
 
