@@ -16,10 +16,8 @@ from functools import partial
 from tests.fuzz.case import Case
 from tests.fuzz.check import ALLOWED, Outcome
 from tests.fuzz.choices import seeded
-from tests.fuzz.shards import MAKERS, Done, each, one
+from tests.fuzz.shards import MAKERS, REFUSED_AT_MOST, Done, each, one
 from tests.fuzz.shrink import shrunk
-
-REFUSED_AT_MOST = 0.25
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Where a generator's decisions come from: a seed, a list of numbers, or hypothesis.
+"""Where a generator's decisions come from: a seed, a list of numbers, or hypothesis (`tests.fuzz.strategy`).
 
 Every decision is one number, `index(n)`, and 0 is the simplest answer: so a failing case shrinks by lowering numbers, whoever
 drew them.
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
-
-from hypothesis import strategies as st
 
 T = TypeVar("T")
 
@@ -53,9 +51,3 @@ def replayed(numbers: Sequence[int]) -> Choices:
     """The decisions of a list; behind its end the simplest ones."""
     rest = list(reversed(numbers))
     return Choices(lambda n: min(rest.pop(), n - 1) if rest else 0)
-
-
-@st.composite
-def choices(draw: st.DrawFn) -> Choices:
-    """A hypothesis strategy."""
-    return Choices(lambda n: draw(st.integers(0, n - 1)))

@@ -15,6 +15,7 @@ from tests.fuzz.choices import seeded
 from tests.fuzz.combinations import combination
 from tests.fuzz.generate import case
 
+REFUSED_AT_MOST = 0.25
 MAKERS = {"program": case, "combination": combination}
 
 
@@ -46,3 +47,14 @@ def one(seed: int, what: str, target: str | None, device: str, build: bool) -> D
     faulthandler.cancel_dump_traceback_later()
     kind = made.schedule if what == "combination" else made.kind
     return Done(seed=seed, kind=kind, target=made.target, outcome=outcome, seconds=time.time() - begun)
+
+
+def right(seeds: range, device: str = "sim", what: str = "program") -> None:
+    """Asserts that every case of these seeds is right, and few are refused."""
+    refused = 0
+    for seed in seeds:
+        outcome = check(MAKERS[what](seeded(seed)), device, seed)
+        again = f"python -m tests.fuzz 1 {seed}{' --combinations' * (what == 'combination')}{' --gpu' * (device == 'gpu')}"
+        assert not outcome.failed, (again, outcome.wrong, outcome.message)
+        refused += bool(outcome.refused)
+    assert refused <= max(2, REFUSED_AT_MOST * len(seeds))
