@@ -35,15 +35,14 @@ class Positions:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a program and what it means. affine: of indices and dims alone, and by bounds on
-    both sides."""
+    """A piece of a program and what it means."""
 
     name: str
     text: str
     value: Callable[..., np.ndarray]
     lines: tuple[str, ...] = ()
     fills: dict[str, str] = field(default_factory=dict)
-    affine: bool = True
+    bounds: bool = False  # a row sees all that lies between its first and its last key, or those two at least
     longest: bool = False  # trip counts only rise or only fall along the rows
 
 
@@ -62,21 +61,20 @@ def mask(c: Choices, depth: int = 2) -> Part | None:
         x, y = one.value(p, a), other.value(p, a)
         return (x & y) if way == "and" else (x | y) if way == "or" else (x & ~y)
 
-    text = f"({one.text}) {way.replace('and not', 'and not')} ({other.text})"
+    text = f"({one.text}) {way} ({other.text})"
     return Part(
         f"{one.name} {way} {other.name}",
         text,
         value,
         tuple(dict.fromkeys((*one.lines, *other.lines))),
         one.fills | other.fills,
-        one.affine and other.affine and way != "and not",
     )
 
 
 def _causal(c: Choices) -> Part:
     shift, aligned = c.pick(0, 0, 17, -5), c.pick(True, False)
     text = f"j <= i{' + N - M' if aligned else ''}{f' + {shift}' if shift > 0 else f' - {-shift}' if shift else ''}"
-    return Part("causal", text, lambda p, a: p.j <= p.i + (p.n - p.m if aligned else 0) + shift, longest=True)
+    return Part("causal", text, lambda p, a: p.j <= p.i + (p.n - p.m if aligned else 0) + shift, bounds=True, longest=True)
 
 
 def _window(c: Choices) -> Part:
@@ -87,12 +85,12 @@ def _window(c: Choices) -> Part:
         at = p.i + (p.n - p.m if aligned else 0)
         return (at - left <= p.j) & (p.j <= at + right)
 
-    return Part("window", f"i{off} - {left} <= j <= i{off} + {right}", value)
+    return Part("window", f"i{off} - {left} <= j <= i{off} + {right}", value, bounds=True)
 
 
 def _prefix(c: Choices) -> Part:
     k = c.pick(70, 50, 1, 130)
-    return Part("prefix", f"j < {k} or j <= i", lambda p, a: (p.j < k) | (p.j <= p.i))
+    return Part("prefix", f"j < {k} or j <= i", lambda p, a: (p.j < k) | (p.j <= p.i), bounds=True)
 
 
 def _chunks(c: Choices) -> Part:
@@ -115,22 +113,22 @@ def _documents(c: Choices) -> Part:
         return a["here"][:, None, :, None] == a["there"][:, None, None, :]
 
     lines = ("in here: i32[B, M]", "in there: i32[B, N]")
-    return Part("documents", "here[b,i] == there[b,j]", value, lines, {"here": "ids", "there": "ids"}, False)
+    return Part("documents", "here[b,i] == there[b,j]", value, lines, {"here": "ids", "there": "ids"})
 
 
 def _lengths(c: Choices) -> Part:
     def value(p: Positions, a: Arrays) -> np.ndarray:
         return p.j < a["len"][:, None, None, None]
 
-    return Part("lengths", "j < len[b]", value, ("in len: i32[B]",), {"len": "lengths:N"}, False)
+    return Part("lengths", "j < len[b]", value, ("in len: i32[B]",), {"len": "lengths:N"})
 
 
 def _truth(c: Choices) -> Part:
-    return Part("truth", "keep[b,i,j]", lambda p, a: a["keep"][:, None], ("in keep: bool[B, M, N]",), {}, False)
+    return Part("truth", "keep[b,i,j]", lambda p, a: a["keep"][:, None], ("in keep: bool[B, M, N]",))
 
 
 def _row_of_truth(c: Choices) -> Part:
-    return Part("keys", "not gone[b,j]", lambda p, a: ~a["gone"][:, None, None, :], ("in gone: bool[B, N]",), {}, False)
+    return Part("keys", "not gone[b,j]", lambda p, a: ~a["gone"][:, None, None, :], ("in gone: bool[B, N]",))
 
 
 def _bands(c: Choices) -> Part:
@@ -138,7 +136,7 @@ def _bands(c: Choices) -> Part:
         d = p.i - p.j
         return ((d >= 0) & (d < 20)) | ((d >= 60) & (d < 80))
 
-    return Part("bands", "0 <= i - j < 20 or 60 <= i - j < 80", value)
+    return Part("bands", "0 <= i - j < 20 or 60 <= i - j < 80", value, bounds=True)
 
 
 MASKS = (_causal, _window, _prefix, _chunks, _dilation, _documents, _lengths, _truth, _row_of_truth, _bands)

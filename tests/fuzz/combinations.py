@@ -75,8 +75,10 @@ class Combination(Case):
         outside = np.ones(dims["N"], bool)
         if there.size:
             outside[there[0] : there[-1] + 1] = False
-        for operand in self.operands(arrays)[1:]:
-            operand[:, outside] = np.nan
+        _, k, v = self.operands(arrays)
+        k[:, outside] = np.nan
+        if self.orders["V"][3] == 3:  # keys that run along V's last axis aren't cleared
+            v[:, outside] = np.nan
         return arrays
 
     def operands(self, arrays: Arrays) -> list[np.ndarray]:
@@ -115,7 +117,7 @@ def combination(c: Choices) -> Combination:
     fixed = {"D": d} if together is not None else {"D": d, "E": e}
     sizes = {"M": m, "N": n, "B": c.pick(2, 1), "G": c.pick(1, 2), "R": c.pick(2, 1, 3), **fixed}
     parts = (*scores, *([kept] if kept else []))
-    dtype, poisoned = c.pick("bf16", "f16"), kept is not None and kept.affine and c.chance(40)
+    dtype, poisoned = c.pick("bf16", "f16"), kept is not None and kept.bounds and c.chance(40)
     packs = all(order[-1] == 3 for order in orders.values()) and c.chance(30)
     if packs:
         fixed["R"] = sizes["R"] = c.pick(2, 8, 4, 1, 3, 7, 6)
