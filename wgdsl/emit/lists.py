@@ -16,7 +16,7 @@ from ..program.poly import Poly
 from ..roles.model import Axis, Classify, ListTile, Tally
 from ..targets.registers import LANES, WARPS
 from .context import RoleContext, stride_key
-from .elements import Elements, Rank, type_of
+from .elements import NAMES, Elements, Rank, type_of
 from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .scope import Temporaries
@@ -46,7 +46,7 @@ class Scan(Elements):
     def _of_column(self, e: Expr) -> str:
         if e not in self._memo:
             text, kind = bare(self._inline(e, Rank.TILE)), type_of(e)
-            self._memo[e] = self.names.fresh({"float": "f", "bool": "ok"}[kind])
+            self._memo[e] = self.names.fresh(NAMES[kind])
             self.arrays.append(f"{kind} {self._memo[e]}[{self.times}];")
             self.column.append(f"{self._memo[e]}[k] = {text};")
         return f"{self._memo[e]}[k]"
