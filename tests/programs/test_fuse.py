@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 import wgdsl
 from tests.programs.edits import ATTENTION, ROOT, edit
+from tests.reference.plain import attention
 from wgdsl.driver import Settings, prepare
 from wgdsl.forms import explained
 from wgdsl.roles.model import Let, walk
@@ -150,11 +152,52 @@ def test_copies_of_threads_go_down_by_whole_turns():
     assert "down = 2LL * Q_stride1 * 2;" in text
 
 
-def test_rows_that_end_where_a_tensor_says():
-    """Not yet: what is written of a sequence is counted in its own rows."""
-    examples = ROOT / "examples" / "attention_varlen"
-    text = SCHEDULE.replace("wg 1", f'wg 1\nimport "{examples}/schedules.wg"').replace("fa3 with i = m", "varlen with i = q")
-    text = text.replace("fuse m", "fuse q").replace("g, m)", "g, q)")
-    with pytest.raises(wgdsl.WgError) as e:
-        wgdsl.compile(examples / "attention_varlen.wg", schedule=text, dims={"D": 64, "E": 64, "R": 8}, build=False)
-    assert [p.code for p in e.value.problems] == ["WG0405"]
+# Packed sequences, whose rows end where a tensor says.
+
+
+VARLEN = """wg 1
+import "{folder}/schedules.wg"
+schedule packed extends {base} with i = q {{
+  fuse q = (i, r)
+  grid {items}over (b, g, q)
+}}
+"""
+ROWS, KEYS, AROUND, GROUPS = (1, 17, 0, 40, 3), (130, 60, 20, 200, 5), 5, 2
+
+
+def sequences(base: str, heads: int, causal: bool) -> Kernel:
+    folder = ROOT / "examples" / "attention_varlen"
+    text = VARLEN.format(folder=folder, base=base, items="" if "warps" in base else "persistent dynamic ")
+    dims, options = {"D": 64, "E": 64, "R": heads}, {"causal": causal}
+    path = folder / "attention_varlen.wg"
+    return wgdsl.compile(path, schedule=text, dims=dims, options=options, types={"T": "f16"}, build=False)
+
+
+def called(kernel: Kernel, q, k, v, cu_q, cu_k) -> tuple[np.ndarray, np.ndarray]:
+    out = np.full(q.shape, np.nan, np.float16), np.full((q.shape[1], len(q)), np.nan, np.float32)
+    dims = {"G": GROUPS, "LongestQ": max(ROWS), "LongestK": max(KEYS)}
+    kernel.simulate(Q=q, K=k, V=v, cu_q=cu_q, cu_k=cu_k, **dims, out=dict(zip("OL", out, strict=True)))
+    return out
+
+
+@pytest.mark.parametrize("base", ["varlen", "varlen_warps"])
+@pytest.mark.parametrize("heads", [8, 3])
+@pytest.mark.parametrize("causal", [False, True])
+def test_each_sequence_as_if_alone(base, heads, causal):
+    """NaN in front of the first and behind the last; what is nobody's stays as it was."""
+    rng, kernel = np.random.default_rng(0), sequences(base, heads, causal)
+    cu_q, cu_k = (np.cumsum([AROUND, *x]).astype(np.int32) for x in (ROWS, KEYS))
+    shapes = ((cu_q[-1], heads * GROUPS), (cu_k[-1], GROUPS), (cu_k[-1], GROUPS))
+    q, k, v = (rng.normal(size=(n + AROUND, h, 64)).astype(np.float16) for n, h in shapes)
+    for x in (q, k, v):
+        x[:AROUND] = x[-AROUND:] = np.nan
+    o, lse = called(kernel, q, k, v, cu_q, cu_k)
+    assert np.isnan(np.delete(o, np.r_[cu_q[0] : cu_q[-1]], axis=0)).all()
+    for m0, m1, n0, n1 in zip(cu_q, cu_q[1:], cu_k, cu_k[1:], strict=False):
+        own, sums = attention(q[None, m0:m1], k[None, n0:n1], v[None, n0:n1], causal=causal)
+        np.testing.assert_allclose(o[m0:m1], own[0], atol=3e-3)
+        np.testing.assert_allclose(lse[:, m0:m1], sums[0], atol=2e-3)
+    for wrong in ([-5, 70, 100, 9000, 1, 2], [0, 2**31 - 1, -(2**31), 9, 9, 9]):
+        called(kernel, q, k, v, cu_q, np.array(wrong, np.int32))
+    for wrong in ([0, 7, 11, 9000, 9001, 9002], [30, 40, 50, 60, 70, 80]):  # nothing outside is touched
+        called(kernel, q, k, v, np.array(wrong, np.int32), cu_k)

@@ -20,7 +20,7 @@ from ..diagnostics.schedule import NotYetSupported
 from ..foundation.dtypes import I32
 from ..program.expr import TRUE, Affine, Cmp, Expr, Logic, conjuncts, loads, walk
 from ..program.graph import Input, Output
-from ..program.poly import Atom, Poly, ceildiv, element, elements, maximum, minimum, with_elements
+from ..program.poly import Atom, Poly, ceildiv, element, elements, floordiv, maximum, minimum, with_elements
 from ..program.predicates import compared, integral, negation
 from ..program.rules import covers
 from ..roles.mapped import mapped
@@ -133,7 +133,7 @@ class _Reader:
             cure = "give them one `where`"
             raise WgError(NotYetSupported(span=span, what=f"{names}, of which different rows are written,", cure=cure))
         rows = minimum(ends[0], self.plan.graph.extents[row])
-        return self.read("left", rows - self.plan.origin(row), Poly(), Poly.of(self.plan.size(row)), row)
+        return self.read("left", rows - self.plan.origin(row), Poly(), Poly.of(self.plan.rows(row)), row)
 
     def all_written(self, o: Output) -> bool:
         return covers(self.plan.graph, o) or self.plan.streamed.program.domain(o.name) == TRUE
@@ -141,7 +141,9 @@ class _Reader:
     def rows_of(self, o: Output) -> Poly:
         """How many rows of an output are written, and lie in it: over integers that are read."""
         row, domain = _row(self.plan), self.plan.streamed.program.domain(o.name)
-        inside = [(o.shape[k], p.without([row or ""])) for k, p in enumerate(o.access) if row in p.symbols()]
+        turn, counted = self.counted(row)
+        beside = [(n, p - counted) for n, p in zip(o.shape, o.access, strict=True) if row in p.symbols()]
+        inside = [(n, before) for n, before in beside if row not in before.symbols()]
         ends = [self.end(c, row) for c in conjuncts(domain)]
         known = [e for e in ends if e is not None]
         if row is None or len(known) < len(ends) or len(inside) != 1:
@@ -149,7 +151,13 @@ class _Reader:
             cure = "select rows up to an element of a tensor: `where i < len[b]`"
             raise WgError(NotYetSupported(span=o.span, what=what, cure=cure))
         ((extent, before),) = inside
-        return minimum(*(self.elements_read(e) for e in known), extent - self.elements_read(before))
+        return minimum(*(self.elements_read(e) for e in known), turn * (extent - self.elements_read(before)))
+
+    def counted(self, row: str | None) -> tuple[int, Poly]:
+        """What of the rows' index a tensor may end: all of it, or the slowest of those that it runs over; and how many rows
+        each is."""
+        _, turn = self.plan.graph.turns.get(row or "", ("", 1))
+        return turn, floordiv(Poly.of(row or ""), turn)
 
     def end(self, e: Expr, row: str | None) -> Poly | None:
         """Where a predicate ends the rows; None if it is another one."""
@@ -157,12 +165,12 @@ class _Reader:
         if not isinstance(e, Cmp) or parts[0] is None or parts[1] is None:
             return None
         p = compared(e.op, parts[0], parts[1])
-        slope = p.poly.coefficient(row or "") if isinstance(p, Affine) else None
-        if not isinstance(p, Affine) or slope is None or slope.constant != -1:
+        if not isinstance(p, Affine) or row not in p.poly.symbols():
             return None
-        rest = p.poly + Poly.of(row or "")
+        turn, counted = self.counted(row)
+        rest = p.poly + counted
         at = {s for a in elements(rest) for x in a.args for s in x.symbols()}
-        return rest + 1 if not (rest.symbols() | at) - self.fixed() else None
+        return turn * (rest + 1) if not (rest.symbols() | at) - self.fixed() else None
 
     def elements_read(self, p: Poly) -> Poly:
         """The same over the names of its elements."""
@@ -174,8 +182,7 @@ class _Reader:
         if role is None or role.split is None or not self.plan.skips:
             return None
         rows = self.plan.graph.extents[role.split] - self.plan.origin(role.split)
-        share = self.plan.size(role.split) // role.count
-        return self.read("live", ceildiv(rows, share), Poly(), Poly.of(role.count), role.split)
+        return self.read("live", ceildiv(rows, self.plan.used(role.split)), Poly(), Poly.of(role.count), role.split)
 
     def integral(self, e: Expr) -> Poly | None:
         """An expression of whole numbers, of which only inputs of i32 hold some."""
