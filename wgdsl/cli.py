@@ -290,6 +290,32 @@ def compare(
 
 
 @app.command()
+def timeline(
+    file: File,
+    set_: Set = None,
+    dims: Annotated[list[str] | None, typer.Option("--dims", metavar="B=2,M=512 ...", help="the dims of the call")] = None,
+    program: Program = None,
+    schedule: Schedule = None,
+    target: Target = "auto",
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="draw a picture there")] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option("--beside", metavar="TRACE", help="draw this one too, which `-o` has written")
+    ] = None,
+    start: Annotated[float, typer.Option("--from", metavar="CYCLE", help="where the picture begins")] = 0.0,
+    cycles: Annotated[float, typer.Option("--cycles", metavar="N", help="how much the picture shows")] = 8000.0,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="a trace for ui.perfetto.dev")] = None,
+) -> None:
+    """Predict, by a model of the chip's cycles, what every role and engine does when, how long it takes, and who waits."""
+    from .tools.timelines import Request, timelines
+
+    request = Request(
+        dims=tuple(dims or ()), output=output, svg=svg, beside=tuple(beside or ()), window=(start, start + cycles)
+    )
+    for line in timelines(_prepared(file, set_, program, schedule, target), request):
+        typer.echo(line)
+
+
+@app.command()
 def targets() -> None:
     """List the architectures: engines, limits, and the steps that are emitted for each."""
     from .tools.targets import targets_text

@@ -229,6 +229,13 @@ def simulated(roles: Any, arrays: Any, scalars: Any, dims: Mapping[str, int], se
     return simulate_unchecked(roles, arrays, scalars, dims, seed=seed)
 
 
+def predicted(roles: Any, dims: Mapping[str, int]) -> tuple[Any, ...]:
+    """How long each kernel of a role program takes by the cycle model of its target, which has one. dims: the free ones."""
+    from .sim.launched import predict
+
+    return tuple(predict(k, dims) for k in roles.kernels)
+
+
 def prepare(
     given: str | Path,
     *,

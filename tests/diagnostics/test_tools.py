@@ -21,6 +21,8 @@ PROBLEMS = [
     tools.NoProbe(schedule="fa3"),
     tools.OfAnotherProgram(schedule="pipelined", program="attention", programs=("gemm",)),
     tools.NothingToCompare(text=",", known=("simple", "fa3")),
+    tools.NoCycleModel(target="sm_86", known=("sm_90a", "sm_80")),
+    tools.NoTimeline(path="linear.wg", why="it isn't JSON"),
 ]
 
 

@@ -278,5 +278,42 @@ works:
         return "there are: " + _names(self.known) if self.known else ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoCycleModel(Problem):
+    code: ClassVar[str] = "WG1012"
+    doc: ClassVar[str] = """A timeline is predicted for a machine: how long each step takes on it (`docs/performance.md`).
+
+fails:
+  wgdsl timeline linear.wg --schedule warps --target sm_86
+works:
+  wgdsl timeline linear.wg --schedule warps --target sm_80
+"""
+    target: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"there is no cycle model for {self.target}"
+
+    def help(self) -> str:
+        return f"there is one for {_names(self.known)}; a schedule for one of them can be compiled for it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoTimeline(Problem):
+    code: ClassVar[str] = "WG1013"
+    doc: ClassVar[str] = """A picture shows timelines that `wgdsl` wrote, by `-o`.
+
+fails:
+  wgdsl timeline linear.wg --dims M=512,N=512,K=512 --beside linear.wg --svg linear.svg
+works:
+  wgdsl timeline linear.wg --dims M=512,N=512,K=512 -o linear.json --svg linear.svg
+"""
+    path: str
+    why: str
+
+    def title(self) -> str:
+        return f"{self.path} holds no timeline: {self.why}"
+
+
 def _names(words: tuple[str, ...]) -> str:
     return ", ".join(f"`{w}`" for w in words)

@@ -72,6 +72,7 @@ class Agent:
         self.name = self.group if warp is None else f"{self.group} warp {warp}"
         self.rows = max((v.rows // WARPS for v in cta.world.values[role.name]), default=BLOCK)
         self.elected, self.row = warp is None, self.rows * (warp or 0)
+        self.warps = 1  # that it stands for
         self.weight = WARPS if warp is None else 1  # the warps that setmaxnreg is for
         self.env: dict[str, Integer] = {**cta.world.dims, "wg": ordinal}
         self.scalars, self.tensors = cta.world.scalars, cta.world.tensors

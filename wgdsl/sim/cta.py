@@ -44,13 +44,17 @@ class Cta:
         }
         self.named: dict[int, NamedBarrier] = {}
         self.votes: dict[tuple[int, int], list[tuple[bool, bool]]] = {}  # of warps that meet, by barrier and generation
-        self.agents = [
+        self.agents = self.hired()
+        self.scheduler = Scheduler(order, Random(f"{seed} {number}"), self.agents, self.loads, self.stores)
+
+    def hired(self) -> list[Agent]:
+        """Every warp, or thread of an elected role."""
+        return [
             Agent(self, r, w, k)
-            for r in world.kernel.roles
+            for r in self.world.kernel.roles
             for w in range(r.count)
             for k in ((None,) if r.elected else range(WARPS))
         ]
-        self.scheduler = Scheduler(order, Random(f"{seed} {number}"), self.agents, self.loads, self.stores)
 
     def run(self) -> None:
         """To the end of every agent. Raises WgError for a fault or a deadlock."""

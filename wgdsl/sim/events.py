@@ -59,7 +59,7 @@ def arrive(a: Agent, s: m.Arrive) -> None:
     else:
         a.need_thread()
     b, lap = a.mbarrier(s.barrier, s.part, s.slot)
-    _arrive(a, b, lap, 1 if s.by == "warps" else s.count, 0)
+    _arrive(a, b, lap, a.warps if s.by == "warps" else s.count, 0)
 
 
 def _arrive(a: Agent, b: MBarrier, lap: int, arrivals: int, nbytes: int) -> None:
@@ -108,7 +108,7 @@ def _bar(a: Agent, s: m.BarSync | m.BarArrive, waits: bool) -> tuple[NeedsGenera
     bar = a.cta.named.setdefault(number, NamedBarrier(id=number))
     need, knowledge = NeedsGeneration(bar, bar.generation), bar.gathered
     last = TARGETS[a.cta.world.kernel.target].named_barriers - 1
-    why = bar.arrive(WARP, s.threads, waits, a.knowledge) if 0 <= number <= last else f"ids are 0 to {last}"
+    why = bar.arrive(WARP * a.warps, s.threads, waits, a.knowledge) if 0 <= number <= last else f"ids are 0 to {last}"
     if why:
         raise a.fault(NamedBarrierMisuse, bar=number, why=why)
     return need, knowledge

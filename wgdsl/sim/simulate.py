@@ -87,7 +87,7 @@ def _launch(
     if missing:
         raise ValueError(f"no value is given for {', '.join(missing)}")
     world = World(kernel=kernel, dims=dims, scalars={**_flags(kernel, tensors), **scalars}, tensors=tensors, limit=limit)
-    items, order = _items(kernel, dims), falling_behind(late, order_of(seed, kernel))
+    items, order = items_of(kernel, dims), falling_behind(late, order_of(seed, kernel))
     ctas = min(len(items), sms) if kernel.grid.persistent else len(items)
     for c in range(ctas):
         Cta(world, items[c::ctas], c, order, seed).run()
@@ -104,7 +104,7 @@ def _flags(kernel: Kernel, tensors: Mapping[str, Tensor]) -> dict[str, float]:
     return out
 
 
-def _items(kernel: Kernel, dims: Mapping[str, int]) -> list[Item]:
+def items_of(kernel: Kernel, dims: Mapping[str, int]) -> list[Item]:
     """All work items in their order."""
     axes = {a.index: a for a in kernel.grid.axes}
     blocks = {a.index: max(0, int(value_of(a.blocks, dims))) for a in kernel.grid.axes}

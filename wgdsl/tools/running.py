@@ -18,6 +18,7 @@ from ..diagnostics.runtime import DimsDontFit, UnknownSetting
 from ..driver import Journal, guarded, orders_of
 from ..foundation.dtypes import DType
 from ..reference.random import random_inputs
+from ..reference.shapes import solve_dims
 from ..runtime import cuda
 from ..runtime.bind import Bound, call_dims, shape_of
 from ..runtime.kernel import Kernel
@@ -110,12 +111,17 @@ def interleaved(
 
 
 def _inputs(kernel: Kernel, dims: Mapping[str, int], seed: int) -> dict[str, np.ndarray]:
+    return random_inputs(kernel.graph, every_dim(kernel, dims), seed)
+
+
+def every_dim(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
+    """All dims of a call, from those that follow from no others. Raises WgError for dims that don't exist or don't fit."""
     known = (*kernel.graph.dims, *kernel.graph.derived, *kernel.graph.fixed)
     for name in dims:
         if name not in known:
             raise WgError(UnknownSetting(text=name, known=known, why=f"the program has no dim `{name}`"))
     try:
-        return random_inputs(kernel.graph, dims, seed)
+        return solve_dims(kernel.graph, {}, dims)
     except ValueError as e:
         raise WgError(DimsDontFit(why=str(e), dims=kernel.graph.dims)) from None
 
