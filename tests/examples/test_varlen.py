@@ -125,6 +125,31 @@ def test_what_is_behind_the_longest_is_another_s(schedule):
     np.testing.assert_array_equal(clean[1][:, inside], dirty[1][:, inside])
 
 
+@pytest.mark.parametrize(("schedule", "target"), SCHEDULES)
+def test_a_window(schedule, target):
+    """Both its ends hang on the rows: with the keys and the rows that there are these are more numbers than can be tried."""
+    window = ("where j < n and (not causal or j <= i + n - m)", "where j < n and 0 <= i + n - m - j < 40")
+    run, x = changed(window, schedule=schedule), packed([70, 0, 130], [90, 10, 150])
+    arrays = {"Q": x.q, "K": x.k, "V": x.v, "cu_q": x.cu_q, "cu_k": x.cu_k}
+    right = run(**arrays, G=1, R=HEADS, LongestQ=130, LongestK=150, device="reference")
+    for found, exact in zip(x.run(run, (130, 150)), right, strict=True):
+        np.testing.assert_allclose(np.float32(found), exact, atol=4e-3)
+
+
+@pytest.mark.parametrize("schedule", ["varlen", "varlen_warps"])
+def test_an_offset_below_0_counts_as_0(schedule):
+    run = changed(
+        ("  in     cu_k: i32[B + 1]\n", "  in     cu_k: i32[B + 1]\n  in     at: i32[B]\n"),
+        ("cu_k[b] + j", "at[b] + j"),
+        schedule=schedule,
+    )
+    x = packed([70, 130], [90, 150])
+    arrays = {"Q": x.q, "K": x.k, "V": x.v, "cu_q": x.cu_q, "cu_k": x.cu_k, "at": np.array([-5, 2**31 - 1], np.int32)}
+    dims = {"G": 1, "R": HEADS, "LongestQ": 130, "LongestK": 150}
+    for found, exact in zip(run.simulate(**arrays, **dims), run(**arrays, **dims, device="reference"), strict=True):
+        np.testing.assert_allclose(np.float32(found), exact, atol=4e-3)
+
+
 def test_items_without_rows_are_nobody_s():
     """What hands out items passes over those behind the end of a sequence; the simulator's word of items has them not."""
     run = kernel("varlen_longest", "sm_90a", True)

@@ -63,7 +63,7 @@ class Boxes:
     def _factor(self, f: Factor, order: tuple[str, ...]) -> np.ndarray:
         if isinstance(f, Atom) and f.op == "element":
             found = self._gather(Load(tensor=f.tensor, access=f.args), self.stored[f.tensor], (0,) * len(f.args), order)
-            return found.value.astype(np.int64)
+            return np.maximum(found.value.astype(np.int64), 0)  # an offset below 0 counts as 0
         if isinstance(f, Atom):
             return _INTEGER[f.op](*(self.positions(a, order) for a in f.args))
         if f.name not in order:

@@ -47,16 +47,19 @@ class Reading:
 
 
 def read_out(plan: Plan, domain: Expr) -> Reading:
-    """The predicates that bound the axis by what tensors say, over integers that are bound for the item."""
-    reader = _Reader(plan)
-    found = reader.of(domain)
-    if reader.reads:
-        found = reader.rest(found)
-    ends = {Poly.of(r.name) - 1 - Poly.of(plan.axis) for r in reader.reads.values() if r.high == reader.extent}
-    ended = any(isinstance(p, Affine) and p.poly in ends for p in conjuncts(found))
-    if len(reader.reads) + (not ended) > most_numbers(plan):
-        reader.reads, found, ended = {}, domain, False
-    left = reader.left()
+    """The predicates that bound the axis by what tensors say, over integers that are bound for the item. Where these are too many
+    numbers those in which the rows matter are left to the mask, and then all."""
+    for reader in (_Reader(plan), _Reader(plan, sloped=False)):
+        found = reader.of(domain)
+        if reader.reads:
+            found = reader.rest(found)
+        ended, numbers = reader.ended(found), len(reader.reads)
+        left = reader.left()
+        if numbers + (not ended) <= most_numbers(plan, left is not None):
+            break
+    else:
+        reader = _Reader(plan)
+        found, ended, left = domain, False, reader.left()
     live = reader.live() if reader.reads and left is None else None
     return Reading(found, tuple(reader.reads.values()), ended, live, left)
 
@@ -74,10 +77,11 @@ def bound(plan: Plan, steps: tuple[Step, ...], known: tuple[Read, ...]) -> tuple
     return binder.steps(steps)
 
 
-def most_numbers(plan: Plan) -> int:
-    """On how many numbers loops may hang: the sizes of all of them are tried together, where the protocol is verified."""
+def most_numbers(plan: Plan, rows: bool) -> int:
+    """On how many numbers loops may hang: the sizes of all of them are tried together, where the protocol is verified. rows: and
+    on how many rows are written."""
     coarse = gcd(*(n for n in plan.tiles.values() if n > 1)) >= COARSE
-    return MOST if coarse and not plan.skips else MOST - 1
+    return MOST if coarse and not plan.skips and not rows else MOST - 1
 
 
 def unread(p: Poly, reads: tuple[Read, ...]) -> Poly:
@@ -87,12 +91,20 @@ def unread(p: Poly, reads: tuple[Read, ...]) -> Poly:
 
 @dataclass
 class _Reader:
+    """sloped: comparisons are taken too in which the rows matter."""
+
     plan: Plan
+    sloped: bool = True
     reads: dict[str, Read] = field(default_factory=dict)
 
     @property
     def extent(self) -> Poly:
         return self.plan.graph.extents[self.plan.axis]
+
+    def ended(self, domain: Expr) -> bool:
+        """Whether what is read ends the axis."""
+        ends = {Poly.of(r.name) - 1 - Poly.of(self.plan.axis) for r in self.reads.values() if r.high == self.extent}
+        return any(isinstance(p, Affine) and p.poly in ends for p in conjuncts(domain))
 
     def of(self, e: Expr) -> Expr:
         if isinstance(e, Logic) and e.op == "not":
@@ -110,6 +122,8 @@ class _Reader:
         parts = compared(e.op, left, right)
         found = [p.poly for p in walk(parts) if isinstance(p, Affine)]
         if not found or not all(any(elements(p)) and self.bounds(p) for p in found):
+            return None
+        if not self.sloped and any(self.rows(p) for p in found):
             return None
         return self.replaced(parts)
 
