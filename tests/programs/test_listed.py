@@ -12,6 +12,7 @@ from wgdsl.driver import Settings, compile, prepare
 from wgdsl.forms import explained
 from wgdsl.roles.model import ListTile, MapOp, Read, walk
 from wgdsl.runtime.kernel import Kernel
+from wgdsl.tools.running import run
 
 TEXTS = {**SCHEDULES, "fa3": plain("schedules/hopper/attention_fa3.wg")}
 BASES = {"simple": (128, 128), "fa3": (128, 128), "three": (192, 80), "fa2": (128, 96)}  # rows and columns of a tile
@@ -354,3 +355,15 @@ def test_packed_sequences(base, target, causal):
     assert not np.isnan(found[0]["O"][5:406]).any()
     for name, want in found[1].items():
         np.testing.assert_allclose(found[0][name].astype(float), want.astype(float), atol=2e-3)
+
+
+@pytest.mark.parametrize("base, heads", [("fa3", 3), ("fa2", 7), ("fa2", 3)])
+def test_heads_that_fill_no_whole_tile(base, heads):
+    """Each item has a list of its own, however many of a tile's rows it uses."""
+    packed = "fuse m = (i, r)\ngrid over (b, g, m)\nstream j listed"
+    text = (
+        f"{PROGRAMS['documents']}{TEXTS[base].removeprefix('wg 1')}schedule packed extends {base} with i = m {{\n{packed}\n}}\n"
+    )
+    kernel = compile(text, schedule="packed", build=False, dims={**FIXED["dims"], "R": heads}, types=FIXED["types"])
+    for m, n in ((100, 300), (300, 130)):
+        assert run(kernel, {"B": 2, "G": 2, "M": m, "N": n}, device="sim", check=True).right, (m, n)

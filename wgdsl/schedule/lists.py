@@ -21,6 +21,7 @@ from ..roles.model import (
     Axis,
     Classify,
     Grid,
+    GridAxis,
     Items,
     Kernel,
     Let,
@@ -106,9 +107,14 @@ def lists_of(plan: Plan, trip: Trip, domain: Expr) -> Lists | None:
         axis=axis,
         tensor=TensorArg(name=f"{axis}.tiles", dtype=I32, shape=shape, written=False, temporary=True),
         axes=axes,
-        place=tuple(floordiv(plan.origin(a), plan.tiles[a]) if a == rows else plan.origin(a) for a in axes),
+        place=tuple(_block(plan.grid_axis(a)) for a in axes),
         cond=conjunction(end, *conjuncts(domain)),
     )
+
+
+def _block(axis: GridAxis) -> Poly:
+    """Which of an axis' blocks an item has."""
+    return floordiv(Poly.of(f"{axis.index}.lo"), axis.tile) if axis.tile > 1 else Poly.of(axis.index)
 
 
 def _tiled(plan: Plan) -> tuple[str, ...]:
