@@ -22,9 +22,9 @@ SCHEDULE = "wg 1\nschedule packed extends fa3 with i = m {\nfuse m = (i, r)\ngri
 SIZES = ((1, 130), (3, 40), (17, 300), (100, 200))
 
 
-def packed(base: str, *edits: tuple[str, str], order: str = "i, r", options=None, **dims: int) -> Kernel:
+def packed(base: str, *edits: tuple[str, str], order: str = "i, r", lines: str = "", options=None, **dims: int) -> Kernel:
     """A shipped schedule whose rows are queries of several heads."""
-    text = SCHEDULE.replace("fa3", base).replace("i, r", order)
+    text = SCHEDULE.replace("fa3", base).replace("i, r", order).replace("grid", f"{lines}\ngrid")
     fixed = {"D": 64, "E": 64, **dims}
     return wgdsl.compile(edit(ATTENTION, *edits), schedule=text, dims=fixed, options=options or {}, build=False)
 
@@ -40,6 +40,12 @@ def right(kernel: Kernel, *sizes: tuple[int, int], device: str = "sim") -> list[
 @pytest.mark.parametrize("causal", [False, True])
 def test_whole_turns_in_a_tile(base, heads, causal):
     assert not right(packed(base, options={"causal": causal}, R=heads), *SIZES)
+
+
+@pytest.mark.parametrize("base, heads", [("fa3", 8), ("fa3", 3), ("fa2", 3)])
+def test_listed_tiles(base, heads):
+    edits = ((MASK, "where doc[b,i] == key[b,j]"), ("in scale", "in doc: i32[B, M]\nin key: i32[B, N]\nin scale"))
+    assert not right(packed(base, *edits, lines="stream j descending listed", R=heads), *SIZES)
 
 
 MASKS = {
