@@ -143,7 +143,7 @@ class Scope:
 
     def atom(self) -> str:
         c, i, n = self.c, self.rows, self.columns
-        way = c.index(14)
+        way = c.index(14) if i != n else c.pick(3, 4, 8)  # compared with itself an index says nothing
         if way >= 11:
             return self.of_tensors()
         shift = c.pick(0, 17, -5, 64, 40, -30)
@@ -179,7 +179,7 @@ class Scope:
         way = c.index(6)
         if way == 0:
             return self.extra(truth=True)
-        if way == 5:
+        if way == 5 and i != n:
             flag = self.p.new("flag")
             self.p.declare(f"in {flag}: bool = {c.pick('true', 'false')}")
             return f"({flag} {c.pick('or', 'and')} {i} != {n})"

@@ -18,7 +18,7 @@ def test_seeded(first):
     right(range(first, first + 5))
 
 
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(choices())
 def test_drawn(decided: Choices):
     one = case(decided)
@@ -34,7 +34,7 @@ def test_more(first):
 
 
 def test_combinations():
-    right(range(12), what="combination")
+    right(range(8), what="combination")
 
 
 @pytest.mark.slow
