@@ -129,6 +129,37 @@ await Acc[k] await Up[k-1]
 } finish C }
 }
 """
+HEADS = """wg 1
+program fuzzed {
+dims G, R, M, N, D, E, H = G * R
+in Q: T[M, H, D]
+in K: T[N, G, D]
+in V: T[N, G, E]
+in keep: bool[N]
+out O: T[M, H, E]
+type T in {bf16, f16}
+let h = g * R + r
+S[g,r,i,j] = sum[d] Q[i,h,d] * K[j,g,d]
+X[g,r,i,j] = S[g,r,i,j] * 0.1 where j <= i and keep[j]
+P[g,r,i,j] = tanh(X[g,r,i,j])
+O[i,h,e] = sum[j] P[g,r,i,j] * V[j,g,e]
+}
+schedule fuzzed for fuzzed on sm_80 {
+fuse m = (i, r)
+tile m 128, j 64
+stream j listed
+grid over (g, m)
+role math : 4 warps, registers 255, split m
+smem Qs = Q[m] by cp_async
+smem Ks = K[j] by cp_async
+smem Vs = V[j] by cp_async
+math {
+fill Qs
+for j { fill Ks[j] fill Vs[j] issue S[j] = mma(Qs, Ks[j]) compute P[j] pack P[j] issue O += mma(P[j], Vs[j]) }
+finish O
+}
+}
+"""
 RESULTS = "out O: T[M, E]\nout r: f32[M]\nO[i,e] = sum[j] P[i,j] * V[j,e]\nr[i] = logsumexp[j] X[i,j]\n"
 HALVED = "P[i,j] = X[i,j] * 0.5\n"
 CASES = {
@@ -156,6 +187,8 @@ CASES = {
     # of two sums that begin in front of the loop one is waited for there, and the loop forgot it
     "sums that are waited for at two places": SUMS + TWO_WAITS,
     "sums of warps that begin in front of the loop": SUMS + TWO_WAITS_BY_WARPS,
+    # an item works for fewer rows than its tile has, so that lists were told apart by the wrong number
+    "lists of heads that don't fill a tile": HEADS,
     # which places of a row exist needs no result
     "the place of a largest element of some": PRODUCT,
 }
@@ -165,7 +198,9 @@ CASES = {
 def test_right(name):
     text = CASES[name]
     product = "dims M, N, K" in text
-    kernel = compile(text, schedule="fuzzed", dims={"N": 32} if product else {"D": 64, "E": 64}, build=False)
+    fixed = {"N": 32} if product else {"D": 64, "E": 64} | ({"R": 6} if text is HEADS else {})
+    kernel = compile(text, schedule="fuzzed", dims=fixed, build=False)
     for m, n in ((70, 200), (200, 70), (130, 0), (1, 1)):
-        done = run(kernel, {"M": m, "K": n} if product else {"M": m, "N": n}, device="sim", order=m, check=True)
+        dims = {"M": m, "K": n} if product else {"M": m, "N": n} | ({"G": 2} if text is HEADS else {})
+        done = run(kernel, dims, device="sim", order=m, check=True)
         assert done.right, (m, n, [str(v) for v in done.verdicts])
