@@ -65,8 +65,7 @@ def refusal(ctx: RoleContext, e: Expr) -> str:
 def at_least_zero(ctx: RoleContext, p: Poly, ints: Integers | None = None) -> str:
     """`p >= 0`, with what is negative on the other side."""
     ints = ints or ctx.ints
-    number = dict(p.terms).get((), 0)
-    strict = int(number == -1)  # a - b - 1 >= 0 is a > b
+    strict = int(p.number == -1)  # a - b - 1 >= 0 is a > b
     p = p + strict
     plus = Poly(tuple((m, c) for m, c in p.terms if c > 0))
     minus = Poly(tuple((m, -c) for m, c in p.terms if c < 0))

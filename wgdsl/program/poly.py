@@ -109,6 +109,11 @@ class Poly:
 
     # views
     @property
+    def number(self) -> int:
+        """What stands in the sum by itself."""
+        return dict(self.terms).get((), 0)
+
+    @property
     def constant(self) -> int | None:
         """The value if it is a plain number, else None."""
         if not self.terms:

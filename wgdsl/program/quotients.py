@@ -39,11 +39,10 @@ def quotient(p: Poly, by: int) -> Poly:
         return inside
     whole = Poly(tuple((m, c // by) for m, c in p.terms if m and c % by == 0))
     rest = p - whole * by
-    number = sum(c for m, c in rest.terms if not m)
     common = gcd(by, *(c for m, c in rest.terms if m))
     if common == by:
-        return whole + number // by
-    shrunk = Poly(tuple((m, c // common) for m, c in rest.terms if m)) + number // common
+        return whole + rest.number // by
+    shrunk = Poly(tuple((m, c // common) for m, c in rest.terms if m)) + rest.number // common
     return whole + floordiv(shrunk, by // common)
 
 
@@ -57,5 +56,5 @@ def _of_extreme(p: Poly, by: int) -> Poly | None:
     if any(c % by for s in sums for factors, c in s.terms if factors):
         return None
     parts = [quotient(s, by) for s in sums]
-    beside = sum(c for factors, c in parts[-1].terms if not factors)  # a dim then stands alone, as it does without quotients
+    beside = parts[-1].number  # a dim then stands alone, as it does without quotients
     return _EXTREMES[f.op](*(x - beside for x in parts)) + beside

@@ -29,7 +29,8 @@ ALL_THREADS = (
 
 MMA_STEP, MMA_COLUMNS, MMA_TYPES = 16, 256, ("bf16", "f16")  # of a product of warps
 CHUNK = 16  # bytes that a thread copies at once
-ELEMENTS, COLUMNS = ("f32", "f16", "bf16", "i32"), 8  # of a tile that threads read from shared memory
+ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
+COLUMNS = 8  # of a tile that threads read from shared memory, together
 
 
 @dataclass(frozen=True)

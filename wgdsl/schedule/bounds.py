@@ -79,7 +79,7 @@ def tiles(elements: Poly, size: int) -> Poly:
     if others or counted not in blocks or block <= 1 or size % block:
         return whole + floordiv(rest, size)
     assert isinstance(counted[0], Atom)
-    (x, c), past = counted[0].args, sum(k for m, k in rest.terms if not m) // block
+    (x, c), past = counted[0].args, rest.number // block
     return whole + floordiv(x + c * past, c * (size // block))
 
 

@@ -76,7 +76,7 @@ class Lists:
         """What that is called once it is read."""
         if position.constant is not None:
             return f"{self.axis}.entry.at{position.constant}"
-        rest = dict(position.terms).get((), 0)
+        rest = position.number
         base = "" if (position - rest).bare == f"{self.axis}.pos" else ".last"
         return f"{self.axis}.entry{base}{'' if not rest else f'.plus{rest}' if rest > 0 else f'.less{-rest}'}"
 

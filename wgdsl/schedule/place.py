@@ -15,6 +15,7 @@ from ..foundation.source import Span
 from ..program.graph import Input, Output
 from ..program.poly import Poly, floordiv
 from ..roles.model import Barrier, Buffer, MapDim, Ring, TensorMap
+from ..roles.rules import ELEMENTS
 from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.descriptor import CORE_ROWS
@@ -27,7 +28,6 @@ from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 BULK = "tma"  # the engine that copies by tensor maps, and counts bytes on mbarriers
-READABLE = ("f32", "f16", "bf16", "i32")  # elements of a home that threads read
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
 
@@ -208,35 +208,8 @@ class _Placer:
                 raise WgError(NotFilled(span=self.plan.homes[f.ring].span, name=f.ring, why=why, cure=cure))
 
     def placed(self, home: Home) -> Placed:
-        plan = self.plan
         tensor = self.tensor(home.tensor)
-        ri, ci = self.wide(home)
-        parts = 1
-        rows, cols = plan.size(ri, home.tensor, home.span), plan.size(ci, home.tensor, home.span)
-        for index in (ri, ci):
-            if plan.is_split(index):
-                assert plan.split_role is not None
-                parts = plan.split_role.count
-        if home.output and home.over is None:
-            parts = max(parts, *(r.count for r in self.finishers(home) if r.by_item), 1)  # each warpgroup has its own item
-        rows = rows // parts if plan.is_split(ri) else rows
-        cols = cols // parts if plan.is_split(ci) else cols
-        swizzle = swizzle_for(cols, tensor.dtype.nbytes)
-        buffer = Buffer(
-            name=home.name,
-            tensor=home.tensor,
-            dtype=tensor.dtype,
-            rows=rows,
-            cols=cols,
-            rows_index=ri,
-            cols_index=ci,
-            swizzle=swizzle,
-            ring=home.name,
-            parts=parts,
-            stages=home.stages,
-            over=home.over,
-            span=home.span,
-        )
+        buffer = self.buffer(home, tensor)
         self.shape(home, buffer)
         if home.elements:
             self.element_wise(home, buffer)
@@ -253,6 +226,28 @@ class _Placer:
             sides=along,
             rows=self.copied(buffer),
             needs_fallback=home.output and not aligned,
+        )
+
+    def buffer(self, home: Home, tensor: Input | Output) -> Buffer:
+        plan, (ri, ci) = self.plan, self.wide(home)
+        rows, cols = (plan.size(i, home.tensor, home.span) // plan.parts_of(i) for i in (ri, ci))
+        parts = max(plan.parts_of(ri), plan.parts_of(ci))
+        if home.output and home.over is None:
+            parts = max(parts, *(r.count for r in self.finishers(home) if r.by_item), 1)  # each warpgroup has its own item
+        return Buffer(
+            name=home.name,
+            tensor=home.tensor,
+            dtype=tensor.dtype,
+            rows=rows,
+            cols=cols,
+            rows_index=ri,
+            cols_index=ci,
+            swizzle=swizzle_for(cols, tensor.dtype.nbytes),
+            ring=home.name,
+            parts=parts,
+            stages=home.stages,
+            over=home.over,
+            span=home.span,
         )
 
     def reached(self, home: Home, shape: tuple[Poly, ...]) -> tuple[Poly, ...]:
@@ -273,8 +268,8 @@ class _Placer:
             raise WgError(
                 NotYetSupported(span=home.span, what=f"the tile of `{home.name}`, which a `compute` reads,", cure=cure)
             )
-        if b.dtype.name not in READABLE:
-            cure = f"elements of type {', '.join(READABLE)}, or read it from global memory: drop this line"
+        if b.dtype.name not in ELEMENTS:
+            cure = f"elements of type {', '.join(ELEMENTS)}, or read it from global memory: drop this line"
             raise WgError(
                 NotYetSupported(span=home.span, what=f"a home of {b.dtype} elements that a `compute` reads", cure=cure)
             )

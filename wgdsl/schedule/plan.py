@@ -34,6 +34,7 @@ from ..program.graph import Output, ProgramGraph, Reduce
 from ..program.poly import Poly, ceildiv, floordiv, minimum
 from ..program.streamed import Streamed
 from ..roles.model import Axis, GridAxis
+from ..roles.rules import ELEMENTS
 from ..syntax import ast
 from ..targets.choice import TARGETS, unknown_target
 from ..targets.engines import ENGINES, Engine
@@ -46,7 +47,6 @@ from .rounds import item_problems
 MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
 TILES = "tiles"  # `split tiles`: whole items, unless the program has an index of that name
 WORK_ENGINE = "atomic"  # of the ring of work items
-ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
 READ = (*ELEMENTS, "bool")
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 

@@ -47,8 +47,8 @@ class Reading:
 
 
 def read_out(plan: Plan, domain: Expr) -> Reading:
-    """The predicates that bound the axis by what tensors say, over integers that are bound for the item. Where these are too many
-    numbers those in which the rows matter are left to the mask, and then all."""
+    """The predicates that bound the axis by what tensors say, over integers that are bound for the item. Where these are too
+    many numbers those in which the rows matter are left to the mask, and then all."""
     for reader in (_Reader(plan), _Reader(plan, sloped=False)):
         found = reader.of(domain)
         if reader.reads:
@@ -78,8 +78,8 @@ def bound(plan: Plan, steps: tuple[Step, ...], known: tuple[Read, ...]) -> tuple
 
 
 def most_numbers(plan: Plan, rows: bool) -> int:
-    """On how many numbers loops may hang: the sizes of all of them are tried together, where the protocol is verified. rows: and
-    on how many rows are written."""
+    """On how many numbers loops may hang: the sizes of all of them are tried together, where the protocol is verified. rows:
+    they hang on how many rows are written too."""
     coarse = gcd(*(n for n in plan.tiles.values() if n > 1)) >= COARSE
     return MOST if coarse and not plan.skips and not rows else MOST - 1
 
@@ -237,7 +237,7 @@ class _Reader:
             origin = self.plan.origin(i) if i != self.plan.axis else Poly()
             rest, inside = rest + c * origin, inside + c * (Poly.of(i) - origin)
         most = Poly.of(LARGEST_EXTENT * max(map(abs, slopes.values())))
-        return Affine(poly=inside + _constant(rest) + self.read("past", rest - _constant(rest), -most, most))
+        return Affine(poly=inside + rest.number + self.read("past", rest - rest.number, -most, most))
 
     def read(self, what: str, value: Poly, low: Poly, high: Poly, of: str = "") -> Poly:
         """The integer's name: that of the element that it is, if it is one."""
@@ -325,11 +325,6 @@ class _Binder:
 
 def _name(a: Atom) -> str:
     return ".".join(re.findall(r"\w+", str(a)))
-
-
-def _constant(p: Poly) -> int:
-    """The number that stands by itself."""
-    return dict(p.terms).get((), 0)
 
 
 def _numbered(name: str) -> Iterator[str]:
