@@ -150,6 +150,9 @@ def run(
     ] = None,
     probe: Annotated[list[str] | None, typer.Option("--probe", metavar="'P[j]'", help="look at the tiles of a value")] = None,
     probe_out: Annotated[Path | None, typer.Option("--probe-out", metavar="FILE.npz", help="what probes have seen")] = None,
+    timeline: Annotated[
+        Path | None, typer.Option("--timeline", metavar="FILE.json", help="note the SM's clock at every step, on a GPU")
+    ] = None,
     program: Program = None,
     schedule: Schedule = None,
     target: Target = "auto",
@@ -162,6 +165,8 @@ def run(
     from .tools.watch import report_to
 
     report_to(watched)
+    if timeline is not None and (cuda or probe or time or check):
+        raise typer.BadParameter("`--timeline` runs a text of its own: without `--cuda`, `--probe`, `--time`, `--check`")
     prepared = _prepared(file, set_, program, schedule, target, print_after, probe)
     request = Request(
         dims=tuple(dims or ()),
@@ -174,6 +179,7 @@ def run(
         timeout=timeout if watched is None else None,
         probe_out=probe_out,
         probed=bool(probe) or probe_out is not None,
+        timeline=timeline,
     )
     lines, right = perform(*prepared, request, sys.argv[1:])
     for line in lines:

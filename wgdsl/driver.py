@@ -236,6 +236,14 @@ def predicted(roles: Any, dims: Mapping[str, int]) -> tuple[Any, ...]:
     return tuple(predict(k, dims) for k in roles.kernels)
 
 
+def timed(kernel: Kernel) -> tuple[Kernel, dict[str, str]]:
+    """The same kernel with texts that note the clock (`roles.marks`), and the array of each text that holds the notes."""
+    from .emit import emit_program, marks_name
+
+    texts = emit_program(kernel.roles, timed=True)
+    return Kernel(replace(kernel.forms, texts=texts), kernel.cache), {k.name: marks_name(k) for k in kernel.roles.kernels}
+
+
 def prepare(
     given: str | Path,
     *,

@@ -1,4 +1,4 @@
-"""The page of predicted timelines: its table holds the numbers of the cycle model."""
+"""The page of timelines: its table holds the numbers of the cycle model."""
 
 from __future__ import annotations
 

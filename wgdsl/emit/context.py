@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..diagnostics.model import InternalError
 from ..program.poly import Poly
+from ..roles.marks import KEPT, Mark
 from ..roles.model import Advance, Barrier, Buffer, Kernel, Ring, Role, Slot, Step, Value, Wait, walk
 from ..targets.choice import TARGETS
 from ..targets.mbarrier import MBARRIER_BYTES
+from ..targets.registers import WARPGROUP
 from ..targets.wgmma import M
 from .integers import PRODUCT, SHIFT, SUM, Integers
 from .lowering import lower
@@ -22,11 +24,14 @@ from .writer import Writer
 class KernelContext:
     """Identifiers and PTX wrappers of one kernel."""
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, marks: Mapping[int, Mark] | None = None):
+        """marks: where the clock is noted."""
+        self.kernel, self.marks = kernel, marks or {}
         self.scope = Scope()
         self.functions: dict[str, Function] = {}
         self._declare()
+        if marks:
+            self.scope.declare("marks", "marks", "timeline_marks")
 
     def ptx(self, name: str, *args) -> str:
         """The qualified name of a wrapper, whose definition the text will then hold."""
@@ -89,7 +94,7 @@ class RoleContext:
     """State while one role is printed. Lowerings write to `out`; `head` lines go to the start of the role."""
 
     def __init__(self, shared: KernelContext, role: Role, lines: bool = True):
-        self.shared, self.role = shared, role
+        self.shared, self.role, self.marks = shared, role, shared.marks
         self.kernel = shared.kernel
         self.target = TARGETS[self.kernel.target]
         self.rows = next((v.rows for v in self.kernel.values if v.role == role.name), M)  # of its register tiles
@@ -174,7 +179,17 @@ class RoleContext:
         for s in steps:
             # what holds other steps leaves it to them to name the schedule's words
             self.out.step(None if s.blocks() else s.span, s.note)
+            if id(s) in self.marks:
+                self.mark(self.marks[id(s)].number)
             lower(self, s)
+
+    def mark(self, number: int) -> None:
+        """Note the clock, in a kernel that is to be measured."""
+        left, groups = self._own("marks_left"), self.kernel.threads // WARPGROUP
+        first = f"blockIdx.x == 0 && threadIdx.x % {WARPGROUP} == 0 ? {KEPT * groups} + threadIdx.x / {WARPGROUP} : 0"
+        self.head.setdefault(left, f"unsigned {left} = {first};  // where the next note goes; below {groups}: nowhere")
+        call = self.ptx("note_clock", groups)
+        self.out.line(f"{call}({left}, {self.scope.get('marks', 'marks')}, {number});")
 
     def ring_of(self, slot: Slot) -> Ring:
         return self.kernel.ring(slot.ring)

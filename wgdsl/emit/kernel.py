@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..diagnostics.model import InternalError
+from ..roles.marks import END, KEPT, NUMBER_BITS, marks_of
 from ..roles.model import COUNTERS, ONES, Kernel, Param, Registers, Role, RoleProgram, Step, Tma, TmaStore, walk
 from ..targets.choice import TARGETS
 from ..targets.mbarrier import MBARRIER_BYTES
+from ..targets.registers import WARPGROUP
 from ..targets.tma import TMA
 from . import chunks, compute, control, copies, joined, lists, products, stores, sync, warps  # noqa: F401  (they register their lowerings)
 from .context import KernelContext, RoleContext, stride_key
@@ -13,13 +15,14 @@ from .lowering import require_lowerings
 from .writer import Writer
 
 
-def emit(kernel: Kernel, *, lines: bool = True) -> str:
-    """CUDA C++ of one kernel for NVRTC, without headers. `lines`: name the `.wg` lines with `#line`.
+def emit(kernel: Kernel, *, lines: bool = True, timed: bool = False) -> str:
+    """CUDA C++ of one kernel for NVRTC, without headers. `lines`: name the `.wg` lines with `#line`. `timed`: note the clock
+    at every mark (`roles.marks`).
 
     Raises InternalError for a role program that the target's lowerings cannot print.
     """
     require_lowerings(kernel)
-    shared = KernelContext(kernel)
+    shared = KernelContext(kernel, marks_of(kernel) if timed else None)
     branched = _is_branched(kernel)
     roles = [_Role(shared, r, lines, 2 if branched else 1) for r in sorted(kernel.roles, key=lambda r: r.first)]
     body = Writer(depth=1, lines=lines)
@@ -28,15 +31,24 @@ def emit(kernel: Kernel, *, lines: bool = True) -> str:
     out = Writer()
     _header(out, shared)
     _counters(out, shared)
+    if timed:
+        name, count = shared.scope.get("marks", "marks"), (KEPT + 1) * (kernel.threads // WARPGROUP)
+        out.line(f"__device__ unsigned long long {name}[{count}];  // a clock << {NUMBER_BITS}, and a mark")
+        out.line()
     _signature(out, shared)
     out.take(body)
     out.line("}")
     return out.text()
 
 
-def emit_program(program: RoleProgram, *, lines: bool = True) -> dict[str, str]:
+def emit_program(program: RoleProgram, *, lines: bool = True, timed: bool = False) -> dict[str, str]:
     """Kernel name -> CUDA C++ text, in launch order."""
-    return {k.name: emit(k, lines=lines) for k in program.kernels}
+    return {k.name: emit(k, lines=lines, timed=timed) for k in program.kernels}
+
+
+def marks_name(kernel: Kernel) -> str:
+    """The C name of the array that the text of a timed kernel notes the clock in."""
+    return KernelContext(kernel, marks_of(kernel)).scope.get("marks", "marks")
 
 
 def entry_name(kernel: Kernel) -> str:
@@ -60,9 +72,14 @@ class _Role:
         ctx.elected = role.elected
         if role.elected:
             with ctx.block(f"if ({ctx.thread()} == 0)"):
-                ctx.steps(rest)
+                self._steps(rest)
         else:
-            ctx.steps(rest)
+            self._steps(rest)
+
+    def _steps(self, steps: tuple[Step, ...]) -> None:
+        self.ctx.steps(steps)
+        if self.ctx.marks:
+            self.ctx.mark(END)
 
     def write(self, out: Writer) -> None:
         whole = Writer(self.body.depth)

@@ -123,6 +123,30 @@ def store_shared_int() -> Function:
     return _asm("void store_shared_int(unsigned to, int value)", "st.shared.b32 [{}], {};", ("r", "to"), ("r", "value"))
 
 
+# The clock.
+
+
+@wrapper
+def note_clock(groups: int) -> Function:
+    """Without a branch: one between a product's issue and its wait would serialise products (C7512)."""
+    a = Asm()
+    left = a.output("+r", "left")
+    to, number = a.input("l", "to"), a.input("r", "number")
+    a.row("{")
+    a.row(".reg .pred noted;")
+    a.row(".reg .b64 at, note, number;")
+    a.row(f"setp.ge.u32 noted, {left}, {groups};")
+    a.row("mov.u64 note, %%clock64;")
+    a.row("shl.b64 note, note, 16;")
+    a.row(f"cvt.u64.u32 number, {number};")
+    a.row("or.b64 note, note, number;")
+    a.row(f"mad.wide.u32 at, {left}, 8, {to};")
+    a.row("@noted st.u64 [at], note;")
+    a.row(f"@noted sub.u32 {left}, {left}, {groups};")
+    a.row("}")
+    return _function("void note_clock(unsigned& left, unsigned long long* to, unsigned number)", a.lines())
+
+
 # Named barriers and registers.
 
 

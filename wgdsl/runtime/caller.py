@@ -173,6 +173,10 @@ class Caller:
                 )
             return self._modules[name]
 
+    def global_array(self, kernel: str, name: str, device: int) -> tuple[int, int]:
+        """Address and bytes of an array that the text of one of the kernels declares."""
+        return self._module(kernel).global_array(name, device)
+
     def _staged(self, given: Given) -> Any:
         """Host arrays: copied to the current device and back."""
         inputs = {name: to_numpy(name, a) for name, a in given.inputs.items()}

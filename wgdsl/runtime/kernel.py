@@ -245,6 +245,10 @@ class Kernel:
         must be current."""
         return self._caller.plan(given, views).at(tuple(v.pointer for v in views.values()), 0)
 
+    def global_array(self, kernel: str, name: str, device: int) -> tuple[int, int]:
+        """Address and bytes of an array that the text of one of the kernels declares. The device must be current."""
+        return self._caller.global_array(kernel, name, device)
+
     def _elsewhere(self, device: str, args: tuple[Any, ...], named: Mapping[str, Any], out: Any, **more: Any) -> Any:
         """One of the backends on NumPy arrays."""
         if device not in self.forms.backends:

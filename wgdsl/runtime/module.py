@@ -50,7 +50,7 @@ class Module:
             return self._functions[device]
 
     def _load(self, dev: Device) -> Any:
-        arch = self.target if dev.target == self.target or _runs(self.target, dev.capability) else self._later(dev)
+        arch = self._arch(dev)
         if self.shared > dev.shared_limit:
             raise WgError(replace(self._refused(dev), shared=self.shared, limit=dev.shared_limit))
         d, what = driver(), f"kernel {self.entry} on {dev.name}"
@@ -62,6 +62,18 @@ class Module:
         doing = f"{what}: {self.shared} bytes of shared memory, of {dev.shared_limit}"
         checked(d.cuFuncSetAttribute(function, attribute, self.shared), "cuFuncSetAttribute", doing)
         return function
+
+    def _arch(self, dev: Device) -> str:
+        """Whose code a device runs."""
+        return self.target if dev.target == self.target or _runs(self.target, dev.capability) else self._later(dev)
+
+    def global_array(self, name: str, device: int) -> tuple[int, int]:
+        """Address and bytes of an array that the text declares, on a device whose context is current."""
+        self.function(device)
+        with on_device(device) as dev:
+            library = self._libraries[self._arch(dev)]
+        address, nbytes = checked(driver().cuLibraryGetGlobal(library, name.encode()), "cuLibraryGetGlobal", name)
+        return int(address), int(nbytes)
 
     def _later(self, dev: Device) -> str:
         """The architecture of a later device that has all that this text uses."""

@@ -15,17 +15,22 @@ import numpy as np
 
 from ..diagnostics.model import EnvironmentFault, WgError
 from ..diagnostics.runtime import DimsDontFit, UnknownSetting
-from ..driver import Journal, guarded, orders_of
+from ..driver import Journal, guarded, orders_of, timed
 from ..foundation.dtypes import DType
 from ..reference.random import random_inputs
 from ..reference.shapes import solve_dims
+from ..roles.marks import KEPT, measured
 from ..runtime import cuda
 from ..runtime.bind import Bound, call_dims, shape_of
 from ..runtime.kernel import Kernel
 from ..runtime.launch import refusals
+from ..runtime.noting import noted
 from ..runtime.timing import time_kernel
 from ..settings import numbers
+from ..targets.registers import WARPGROUP
 from .judge import Verdict, judge
+from .timeline_text import timeline_lines
+from .trace_events import trace_text
 from .watch import busy, watched
 
 SHOWN = 12  # tiles of a probe that are listed
@@ -174,6 +179,7 @@ class Request:
     timeout: float | None
     probe_out: Path | None = None
     probed: bool = False
+    timeline: Path | None = None
 
 
 def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[str]) -> tuple[list[str], bool]:
@@ -182,6 +188,9 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
     if request.cuda is not None:
         kernel = kernel.with_cuda(request.cuda.read_text("utf-8"), str(request.cuda))
         _needs_gpu(device, f"{request.cuda} compiles ({_compiled(kernel)}), but CUDA texts run on a GPU only")
+    if request.timeline is not None:
+        _needs_gpu(device, "an SM's clock is read on a GPU only")
+        kernel, names = timed(kernel)
     if request.repeats:
         _needs_gpu(device, "times are taken on a GPU only")
     if device == "gpu":
@@ -190,6 +199,9 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
             kernel.build()
         if request.timeout is not None:
             return [], watched(arguments, request.timeout) == 0
+    if request.timeline is not None:
+        with guarded(journal):
+            return measure(kernel, names, numbers(request.dims), request.seed or 0, request.timeline), True
     if request.probed:
         with guarded(journal):
             return probed(kernel, numbers(request.dims), device, request), True
@@ -207,6 +219,17 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
         arrays: dict[str, Any] = {n: portable(a) for n, a in {**done.inputs, **done.results}.items()}
         np.savez(request.output, **arrays)
     return [*summary(done), *gpu_notes(kernel, done)], done.right
+
+
+def measure(kernel: Kernel, names: Mapping[str, str], dims: Mapping[str, int], seed: int, output: Path) -> list[str]:
+    """Run it for what its texts note, and write the trace. Lines to print."""
+    with busy():
+        notes = noted(kernel, _inputs(kernel, dims, seed), _parameters(kernel, dims), names)
+        machine = cuda.device(cuda.current_device()).name
+    shape = {k.name: (KEPT + 1, k.threads // WARPGROUP) for k in kernel.roles.kernels}
+    found = [measured(k, notes[k.name].reshape(shape[k.name]), machine) for k in kernel.roles.kernels if k.name in notes]
+    output.write_text(trace_text(found), "utf-8")
+    return [line for t in found for line in timeline_lines(t)]
 
 
 def probed(kernel: Kernel, dims: Mapping[str, int], device: str, request: Request) -> list[str]:

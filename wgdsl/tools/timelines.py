@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..diagnostics.model import WgError
 from ..diagnostics.tools import NoCycleModel
 from ..driver import Journal, guarded, predicted
-from ..roles.timeline import Predicted, Timeline
+from ..roles.timeline import Predicted
 from ..runtime.kernel import Kernel
 from ..settings import numbers
 from ..targets.cycles import MACHINES
 from .running import every_dim
 from .timeline_svg import picture
+from .timeline_text import timeline_lines
 from .trace_events import read_trace, trace_text
 from .work import work
-
-SHOWN = 4  # waits of a role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,17 +76,8 @@ def _kernel(p: Predicted) -> Iterator[str]:
     yield f"kernel {t.kernel}: {_some(p.items, 'item')} of {_some(p.kinds, 'kind')}, {_some(p.resident, 'CTA')} an SM"
     behind = f", {p.item.next:.0f} one behind another" if p.item.next != p.item.first else ""
     yield f"  an item: {p.item.first:.0f} cycles{behind}; the launch: {p.cycles:.0f}, by its {p.bound}"
-    yield f"  engines of an SM: {_shares(t)}"
-    for role in t.roles:
-        yield f"  {role}: waits {100 * (1 - t.share(role)):.0f} % of the time"
-        for name, line, cycles in t.waits(role)[:SHOWN]:
-            yield f"    {100 * cycles / t.cycles:3.0f} %  line {line}  {name}"
+    yield from timeline_lines(t)
 
 
 def _some(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
-
-
-def _shares(t: Timeline) -> str:
-    shares: dict[str, Any] = {e: t.share(e) for e in t.engines}
-    return ", ".join(f"{e} {100 * x:.0f} %" for e, x in sorted(shares.items(), key=lambda x: -x[1]) if x)
