@@ -36,6 +36,7 @@ DECIDED = {
     "an index": "C[i,n] = select(i / 41.0 == 1, Acc[i,n], 0.0)",
     "cast": f"C[i,n] = f32(i32({ONE} / 41.0))",
     "elsewhere": f"Y[i,n] = {ONE} / 41.0\nZ[i,n] = abs(Y[i,n])\nC[i,n] = select(Z[i,n] >= 1, 1.0, 0.0)",
+    "of what exists": f"Y[i,n] = {ONE} / 41.0 where n <= i\nC[i,n] = select(Y[i,n] >= 1, 1.0, 0.0)",
     "whether it exists": f"C[i,n] = Acc[i,n] where {ONE} / 41.0 >= 1",
 }
 

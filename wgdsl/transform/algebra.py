@@ -108,10 +108,10 @@ _RULES = {"mul": _mul, "add": _add, "sub": _sub, "neg": _neg, "exp": _exp, "log"
 
 
 def factors(e: Expr) -> list[Expr]:
-    """The factors of a product; a quotient contributes rcp of its divisor."""
+    """The factors of a product; a quotient contributes rcp of its divisor, unless that is a number: then it has to stay."""
     if isinstance(e, Apply) and e.fn == "mul":
         return factors(e.args[0]) + factors(e.args[1])
-    if isinstance(e, Apply) and e.fn == "div":
+    if isinstance(e, Apply) and e.fn == "div" and not is_number(e.args[1]):
         return [*factors(e.args[0]), apply("rcp", e.args[1])]
     if isinstance(e, Apply) and e.fn == "neg":
         return [const(-1.0), *factors(e.args[0])]
