@@ -49,9 +49,16 @@ def made(program: str, schedule: str, causal: bool, **given):
     return compile(whole, schedule=named, dims=dims, types={"T": "bf16"}, options={"causal": causal}, build=False, **given)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("program", PROGRAMS)
+SIMPLEST = ("fa3", "fa2")  # the schedules that every program is tried under
+CASES = [
+    (program, schedule, causal)
+    for program, (_, statement) in PROGRAMS.items()
+    for schedule in (SCHEDULES if program in ("bias", "mask and bias") else SIMPLEST)
+    for causal in ((False, True) if MASK in statement else (False,))
+]
+
+
+@pytest.mark.parametrize(("program", "schedule", "causal"), CASES)
 def test_right(program, schedule, causal):
     kernel = made(program, schedule, causal)
     assert any(isinstance(s, ReadShared) for r in kernel.roles.kernels[0].roles for s in walk(r.steps))
