@@ -77,9 +77,10 @@ golden: $(STAMP) ## rewrite the snapshots; each changed CUDA text then needs `ma
 	$(PYTEST) -m "not gpu" --snapshot-update tests $(ARGS)
 	git --no-pager diff --stat -- tests
 
-bench: $(STAMP) ## times beside FlashAttention-3, cuDNN and cuBLAS (needs a GPU and torch); JSON into out/
+bench: $(STAMP) ## times beside FlashAttention-3, FlexAttention, cuDNN and cuBLAS (needs a GPU and torch); JSON into out/
 	@mkdir -p out
 	$(PY) bench/attention_vs_peers.py --json out/attention.json $(ARGS)
+	$(PY) bench/variants_vs_peers.py --json out/variants.json $(ARGS)
 	$(PY) bench/gemm_vs_cublas.py --json out/gemm.json
 	$(PY) bench/dual_gemm_vs_cublas.py --json out/dual_gemm.json
 
