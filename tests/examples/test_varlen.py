@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -134,6 +135,14 @@ def test_a_window(schedule, target):
     right = run(**arrays, G=1, R=HEADS, LongestQ=130, LongestK=150, device="reference")
     for found, exact in zip(x.run(run, (130, 150)), right, strict=True):
         np.testing.assert_allclose(np.float32(found), exact, atol=4e-3)
+
+
+def test_threads_copy_nothing_that_lies_in_front_of_an_array():
+    """A place that a tensor says less a number may be negative: the call alone could tell."""
+    before, plain = (changed(("cu_k[b] + j", f"cu_k[b] + j{less}"), schedule="varlen_warps").cuda for less in (" - 5", ""))
+    copies = re.findall(r"cp_async\([^;]*cu_k_b[^;]*;", before)
+    assert copies and all("- 5 >= 0 &&" in copy for copy in copies)
+    assert not re.search(r"cu_k_b[^;]*>= 0", plain)
 
 
 @pytest.mark.parametrize("schedule", ["varlen", "varlen_warps"])

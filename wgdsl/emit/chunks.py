@@ -206,4 +206,5 @@ class _Copies:
         if not any(self.rows.index in p.symbols() for p, _ in said):
             said.append((Poly.of(self.rows.index), extent))
         at = ints.binding(self.rows.index, f"({row})" if len(said) > 1 or said[0][0].bare is None else row, True)
-        return " && ".join(f"{at.text(p, SUM)} < {ints.text(n, SUM + 1)}" for p, n in said)
+        above = [f"{at.text(p, SUM)} >= 0" for p, _ in said if not at.is_natural(p)]
+        return " && ".join([*above, *(f"{at.text(p, SUM)} < {ints.text(n, SUM + 1)}" for p, n in said)])
