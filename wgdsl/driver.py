@@ -229,11 +229,11 @@ def simulated(roles: Any, arrays: Any, scalars: Any, dims: Mapping[str, int], se
     return simulate_unchecked(roles, arrays, scalars, dims, seed=seed)
 
 
-def predicted(roles: Any, dims: Mapping[str, int]) -> tuple[Any, ...]:
-    """How long each kernel of a role program takes by the cycle model of its target, which has one. dims: the free ones."""
+def predicted(kernel: Kernel, dims: Mapping[str, int]) -> tuple[Any, ...]:
+    """How long each kernel of a schedule takes by the cycle model of its target, which has one."""
     from .sim.launched import predict
 
-    return tuple(predict(k, dims) for k in roles.kernels)
+    return tuple(predict(k, _free(kernel.graph, dims), frozenset(kernel.graph.increasing)) for k in kernel.roles.kernels)
 
 
 def timed(kernel: Kernel) -> tuple[Kernel, dict[str, str]]:

@@ -146,6 +146,19 @@ def test_kinds_between_are_interpolated():
     assert costs.of(between).first == pytest.approx(costs._run(between).first, rel=0.02)
 
 
+def test_packed_sequences_are_as_long_as_they_may_be():
+    """Offsets in tensors: every sequence of the batch has all its rows, and takes what one of that length does."""
+    s = Shipped("examples/attention_varlen/attention_varlen.wg", "varlen", (), (("D", 64), ("E", 64)))
+    kernel = s.compile()
+    (made,) = kernel.roles.kernels
+    dims = {"B": 3, "G": 1, "R": 1, "RowsQ": 900, "RowsK": 900, "LongestQ": 256, "LongestK": 512}
+    p = launched.predict(made, dims, kernel.graph.increasing)
+    item = 2 if made.grid.persistent else 1
+    rows, machine = 128, MACHINES["sm_90a"]
+    assert sum(x.cycles for x in p.timeline.on(TENSOR)) == pytest.approx(item * 4 * rows * 512 * 64 / machine.products.value)
+    assert p.kinds == 3, "of each sequence"
+
+
 def test_no_items_take_no_time():
     assert one("fa3").kinds == 1
     assert one("fa3", **{**LONG, "M": 0}).cycles == 0

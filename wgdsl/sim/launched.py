@@ -9,11 +9,12 @@ item after item begins the next one's copies in this one: what an item takes the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 from ..program.expr import indices_of
-from ..program.poly import Poly
+from ..program.poly import Poly, elements
 from ..roles import model as m
 from ..roles.timeline import Cost, Predicted, Timeline
 from ..targets.cycles import ENGINES, MACHINES, Cycles
@@ -24,14 +25,28 @@ from .timed import run_sm, tracks
 from .world import World
 
 SAMPLES = 9  # kinds of items along an axis that are run
+LARGEST = 2**31 - 1
 SHOWN = 2  # items of a persistent CTA in a timeline
 
 
-def predict(kernel: m.Kernel, dims: Mapping[str, int]) -> Predicted:
-    """Of one kernel; its target has a machine."""
+@dataclass(frozen=True)
+class Assumed:
+    """An integer tensor that isn't there. Its elements are as large as what reads them allows; offsets, which increase along
+    their axis, are `apart`."""
+
+    apart: int | None
+
+    def element(self, *place: int) -> int:
+        return LARGEST if self.apart is None else self.apart * place[0]
+
+
+def predict(kernel: m.Kernel, dims: Mapping[str, int], increasing: Collection[str] = ()) -> Predicted:
+    """Of one kernel; its target has a machine. increasing: tensors of offsets."""
     cycles = MACHINES[kernel.target]
     flags = {p.name: 1.0 for p in kernel.params if p.kind == "flag"}
-    world = World(kernel=kernel, dims=dims, scalars=flags, tensors={}, limit=STEP_LIMIT)
+    apart = max(dims.values(), default=0)
+    integers = {t.name: Assumed(apart if t.name in increasing else None) for t in kernel.tensors if t.dtype.kind == "int"}
+    world = World(kernel=kernel, dims=dims, scalars=flags, tensors=integers, limit=STEP_LIMIT)  # pyright: ignore[reportArgumentType]
     items = items_of(kernel, dims)
     costs = _Costs(world, cycles, items)
     longest = max(items, key=lambda x: costs.of(x).first, default=None)
@@ -137,11 +152,18 @@ def steering_indices(kernel: m.Kernel) -> frozenset[str]:
     for role in kernel.roles:
         wanted = {s for step in m.walk(role.steps) for s in _steers(step)}
         lets = [(s.name, s.value) for s in m.walk(role.steps) if isinstance(s, m.Let)]
-        lets += [(s.name, s.high) for s in m.walk(role.steps) if isinstance(s, m.Read)]
-        for name, value in reversed(lets):
-            wanted |= set(value.symbols()) if name in wanted else set()
+        lets += [(s.name, p) for s in m.walk(role.steps) if isinstance(s, m.Read) for p in (s.high, *_places(s.value))]
+        more = wanted
+        while more:
+            more = {x for name, value in lets if name in wanted for x in value.symbols()} - wanted
+            wanted |= more
         found |= {w.removeprefix(m.NEXT) for w in wanted}
     return frozenset(found)
+
+
+def _places(p: Poly) -> Iterator[Poly]:
+    """Of the elements that a sum holds."""
+    return (place for x in elements(p) for place in x.args)
 
 
 def _steers(s: m.Step) -> Iterator[str]:

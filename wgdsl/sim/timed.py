@@ -210,7 +210,7 @@ def _waited(what: Blocked) -> str:
     if isinstance(what, NeedsPhase):
         return what.barrier.name.partition("[")[0]
     if isinstance(what, NeedsGeneration):
-        return f"named barrier {what.bar.id}"
+        return "named barrier"
     return what.what() if isinstance(what, NeedsDone) else "registers"
 
 
@@ -222,12 +222,6 @@ def loop(a: TimedAgent, s: m.Loop) -> Process:
     a.loops.append(s.var)
     yield from _meaning(m.Loop)(a, s) or ()
     a.loops.remove(s.var)
-
-
-@takes(m.Read)
-def read(a: TimedAgent, s: m.Read) -> None:
-    """No tensor is there: the largest that it may be."""
-    a.env[s.name] = a.integer(s.high)
 
 
 @takes(m.FenceWgmma, m.FenceAsync, m.Forget)

@@ -53,7 +53,7 @@ def predict(kernel: Kernel, dims: Mapping[str, int]) -> tuple[Predicted, ...]:
     """Of every kernel of the schedule. dims: every one. Raises WgError (WG1012) for a target without a model."""
     if kernel.target not in MACHINES:
         raise WgError(NoCycleModel(target=kernel.target, known=tuple(MACHINES)))
-    return predicted(kernel.roles, {n: v for n, v in dims.items() if n in kernel.graph.dims})
+    return predicted(kernel, dims)
 
 
 def _lines(kernel: Kernel, dims: Mapping[str, int], found: tuple[Predicted, ...]) -> Iterator[str]:
