@@ -50,7 +50,7 @@ def test_notes_of_the_second_launch(monkeypatch):
     for name, value in {"driver": Memory, "current_device": lambda: 0, "on_device": nothing, "staged": nothing}.items():
         monkeypatch.setattr(noting, name, value)
     kernel = SimpleNamespace(
-        interface=SimpleNamespace(sort=lambda *_: None),
+        interface=SimpleNamespace(sort=lambda *_: SimpleNamespace(inputs={})),
         host_outputs=lambda given: {},
         launches=lambda given, views: (launch,),
         global_array=lambda k, name, device: (array.ctypes.data, array.nbytes),

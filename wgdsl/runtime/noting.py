@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrays import to_numpy
 from .cuda import checked, current_device, driver, on_device
 from .staging import staged
 
@@ -23,17 +24,19 @@ NBYTES = 8  # of a note
 def noted(
     kernel: Kernel, inputs: Mapping[str, Any], dims: Mapping[str, int], names: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Notes by the names of kernels, flat, unsigned 64-bit. names: of each kernel's array in its text."""
+    """Notes by the names of kernels, flat, unsigned 64-bit. inputs: host arrays, and scalars. names: of each kernel's array in
+    its text."""
     device = current_device()
     given = kernel.interface.sort((), {**inputs, **dims}, None)
-    with on_device(device), staged(device, inputs, kernel.host_outputs(given)) as views:
+    arrays = {name: to_numpy(name, a) for name, a in given.inputs.items()}
+    with on_device(device), staged(device, arrays, kernel.host_outputs(given)) as views:
         launches = kernel.launches(given, views)
         _run(launches)
-        arrays = {k: kernel.global_array(k, name, device) for k, name in names.items()} if launches else {}
-        for address, nbytes in arrays.values():
+        places = {k: kernel.global_array(k, name, device) for k, name in names.items()} if launches else {}
+        for address, nbytes in places.values():
             checked(driver().cuMemsetD8(address, 0, nbytes), "cuMemsetD8")
         _run(launches)
-        return {k: _read(*a) for k, a in arrays.items()}
+        return {k: _read(*place) for k, place in places.items()}
 
 
 def _run(launches: tuple[Any, ...]) -> None:
