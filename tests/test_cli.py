@@ -271,7 +271,7 @@ def test_a_defect_leaves_a_bundle(wgdsl, monkeypatch, tmp_path):
     assert str(bundle) in err
     names = {p.name for p in bundle.iterdir()}
     assert {"source0.wg", "source1.wg", "traceback.txt", "facts.json", "1-analyse.txt", "2-resolve.txt"} <= names
-    assert "contract Acc" in (bundle / "5-canonicalise.txt").read_text()
+    assert "contract Acc" in next(bundle.glob("*-canonicalise.txt")).read_text()
     assert '"lark"' in (bundle / "facts.json").read_text()
 
 

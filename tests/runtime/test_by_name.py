@@ -102,7 +102,7 @@ def test_the_signature_is_the_programs(kernel):
 def test_a_copy_calls_its_own_kernel(kernel, driver, tmp_path):
     """Made by the class of another one."""
     kernel(X=tensor(), out=tensor(Y))
-    own = type(kernel)(replace(kernel.forms, texts={"copy": "another"}), kernel._cache)
+    own = type(kernel)(replace(kernel.forms, texts={"copy": "another"}), kernel.cache)
     own(X=tensor(), out=tensor(Y))
     own(tensor(), 2.0, out=tensor(Y))
     assert driver.loads == 2 and type(own) is type(kernel)
@@ -119,7 +119,7 @@ def test_classes_of_ones_own(kernel, driver):
             seen.append(named)
             return super().__call__(*args, **named)
 
-    mine, x, y = Noting(kernel.forms, kernel._cache), tensor(), tensor(Y)
+    mine, x, y = Noting(kernel.forms, kernel.cache), tensor(), tensor(Y)
     assert mine(X=x, out=y) is y and mine(X=x, out=y) is y and len(seen) == 2
 
 
