@@ -112,6 +112,16 @@ def test_offsets_that_lead_outside_harm_nobody(schedule, target):
         Packed(q=x.q, k=x.k, v=x.v, cu_q=np.array(cu, np.int32), cu_k=x.cu_k).run(run, (130, 90))
 
 
+@pytest.mark.parametrize(("schedule", "target"), SCHEDULES)
+def test_rows_that_lie_outside_are_not_written_by_the_evaluator_either(schedule, target):
+    x, run = packed([70, 40, 130], [50, 90, 33]), kernel(schedule, target, False)
+    x.cu_q[-1] = 9000
+    dims = {"G": 1, "R": HEADS, "LongestQ": 400, "LongestK": 90}
+    right = run(Q=x.q, K=x.k, V=x.v, cu_q=x.cu_q, cu_k=x.cu_k, **dims, device="reference")
+    for found, exact in zip(x.run(run, (400, 90)), right, strict=True):
+        np.testing.assert_allclose(np.float32(found), exact, atol=4e-3)
+
+
 @pytest.mark.parametrize("schedule", ["varlen", "varlen_warps"])
 def test_what_is_behind_the_longest_is_another_s(schedule):
     """Sequences of one length, without a `where`: the last tile holds rows of the next one."""

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.docs.test_cookbook_page import changed
 from tests.shipped import attention as shipped_attention
 from tests.shipped import gemm as shipped_gemm
 from tests.sim.copying import Copying, build
 from tests.sim.programs import attention, drop, edit, gemm
+from wgdsl.driver import compile
 from wgdsl.foundation.dtypes import BF16, F32
+from wgdsl.foundation.resources import resource
 from wgdsl.program.poly import Poly
 from wgdsl.roles.model import (
     Advance,
@@ -19,6 +22,7 @@ from wgdsl.roles.model import (
     CopyAsync,
     Elect,
     FenceAsync,
+    Fetch,
     Items,
     Leave,
     Mma,
@@ -27,6 +31,9 @@ from wgdsl.roles.model import (
     Registers,
     RoleProgram,
     Slot,
+    Step,
+    TakeItem,
+    Tally,
     Tma,
     Wait,
     Wgmma,
@@ -95,6 +102,38 @@ def test_items_that_nobody_leaves():
     program = shipped_attention("four_longest", True, 64).compile().roles
     found = whys(edit(program, drop(lambda s: isinstance(s, Leave))))
     assert [w.split("`")[0] for w in found] == [f"items from {x} end at a " for x in ("counter", "work")]
+
+
+def test_items_that_nobody_takes():
+    program = shipped_attention("four_longest", True, 64).compile().roles
+    why = "items from work take one `take item`, directly in their body, before they leave"
+    assert whys(edit(program, drop(lambda s: isinstance(s, TakeItem)))) == [why]
+
+
+@pytest.mark.parametrize("name", ["cu_q.b", "cu_q.b.1", "i.left"])
+def test_items_passed_over_by_what_another_one_is(name):
+    path = resource("examples", "attention_varlen", "attention_varlen.wg")
+    program = compile(path, schedule="varlen", target="sm_90a", dims={"D": 64, "E": 64}, types={"T": "f16"}, build=False).roles
+    assert whys(program) == []
+
+    def forgetting(s: Step) -> Step:
+        return replace(s, reads=tuple(r for r in s.reads if r.name != name)) if isinstance(s, Fetch) else s
+
+    found = whys(edit(program, forgetting))
+    assert found == [f"`{name}` is another item's there: it isn't read of the item that may be passed over"]
+
+
+def test_lists_without_their_lengths():
+    mask = "X[b,g,r,i,j] = S[b,g,r,i,j] * scale where doc[b,i] == other[b,j]"
+    text = changed(f"in doc: i32[B, M]\nin other: i32[B, N]\n{mask}")
+    listed = "schedule listed extends fa3 {\n  stream j descending listed\n}"
+    program = compile(text, schedule=listed, target="sm_90a", dims={"D": 64, "E": 64}, build=False).roles
+    assert whys(program) == []
+    why = "`tally` stores `j.listed` in front of the list once, behind the last tile"
+    assert whys(edit(program, drop(lambda s: isinstance(s, Tally)))) == [why]
+    early = lambda s: replace(s, body=(s.body[-1], *s.body[:-1])) if isinstance(s, Items) else s  # noqa: E731
+    assert why in whys(edit(program, early, role="list"))
+    assert why in whys(edit(program, change(Tally, access=(Poly(), Poly(), Poly.of(1)))))
 
 
 def test_warpgroups():

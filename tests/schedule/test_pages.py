@@ -69,3 +69,10 @@ def test_a_tile_on_several_pages(schedule, page, code):
     with pytest.raises(WgError) as caught:
         compiled(schedule, page)
     assert caught.value.problems[0].code == code
+
+
+def test_a_page_that_a_table_of_tables_names():
+    paged = "in whose: i32[B]\n" + PAGED.format(page=128, most=3).replace("pages[b,", "pages[whose[b],")
+    with pytest.raises(WgError, match=r"`pages\[whose\[b\], .*`, whose place an element says, is not yet") as caught:
+        wgdsl.compile(changed(paged), schedule="fa3", dims={"D": 64, "E": 64}, build=False)
+    assert caught.value.problems[0].code == "WG0405"

@@ -21,6 +21,7 @@ CLAUSES = {
     "shift": ("in len: i32[B]", "j < len[b] and j <= i + len[b] - M"),
     "window": ("in len: i32[B]\nin first: i32[B]", "first[b] <= j < len[b]"),
     "either": ("in len: i32[B]", "j < len[b] or j <= i"),
+    "of another batch": ("in len: i32[B]\nin whose: i32[B]", "j < len[whose[b]]"),
 }
 SCHEDULES = ("simple", "fa3_persistent", "three", "two_longest", "fa2")
 
@@ -38,7 +39,7 @@ def loops(kernel: wgdsl.Kernel) -> list[m.Loop]:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("clause", [c for c in CLAUSES if c != "either"])
+@pytest.mark.parametrize("clause", [c for c in CLAUSES if c not in ("either", "of another batch")])
 def test_the_loop_is_bounded(clause, schedule):
     """Each role reads, and no tile is tested that lies inside whole."""
     kernel = compiled(clause, schedule)
@@ -56,8 +57,12 @@ def test_more_numbers_than_can_be_tried_together():
     assert not reads(compiled("either", "three"))
 
 
+def steps_that_read(kernel: wgdsl.Kernel) -> list[m.Read]:
+    return [s for k in kernel.roles.kernels for r in k.roles for s in walk(r.steps) if isinstance(s, m.Read)]
+
+
 def reads(kernel: wgdsl.Kernel) -> set[str]:
-    return {s.name for k in kernel.roles.kernels for r in k.roles for s in walk(r.steps) if isinstance(s, m.Read)}
+    return {s.name for s in steps_that_read(kernel)}
 
 
 LENGTHS = (0, 1, 63, 64, 80, 96, 128, 129, 150, 151, 1000, -7, -(2**31), 2**31 - 1)
@@ -70,6 +75,16 @@ def test_every_length(clause, schedule):
     kernel = compiled(clause, schedule)
     name = CLAUSES[clause][0].split()[1].rstrip(":")
     check(kernel, 70, 150, {name: np.array(LENGTHS, np.int32)})
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_length_that_may_lie_outside_of_its_tensor_bounds_nothing(schedule):
+    """It is tested in every tile; outside there is a length of 0, and before the first element there is the first."""
+    kernel = compiled("of another batch", schedule)
+    assert "whose.b" in reads(kernel) and all("len" not in str(r.value) for r in steps_that_read(kernel))
+    whose = np.array([0, 3, 2, 1, 4, 5, -1, -(2**31), 2**31 - 1], np.int32)
+    lengths = np.array([70, 150, 0, 64, 1000, -7, 3, 8, 9], np.int32)
+    check(kernel, 70, 150, {"whose": whose, "len": lengths})
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

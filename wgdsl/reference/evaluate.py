@@ -183,7 +183,8 @@ class _Run:
         return multiplied(a, a_order, b, b_order, node.indices, self.boxes.extents(node.indices))
 
     def _store(self, node: Output) -> None:
-        """Write the value; where it doesn't exist `otherwise`, or nothing if the left side isn't the whole array."""
+        """Write the value; where it doesn't exist `otherwise`, or nothing if the left side isn't the whole array. What elements
+        place outside of the array isn't written."""
         part = self._checked(node, self._full(self.boxes.part(node.value, node.indices), node.indices))
         target = self.outputs[node.tensor]
         at = [np.broadcast_to(self.boxes.positions(p, node.indices), part.value.shape) for p in node.access]
@@ -193,7 +194,8 @@ class _Run:
             other = self.boxes.part(node.otherwise or Const(value=0.0), node.indices)
             target[tuple(at)] = np.where(part.exists, part.value, other.value)
         else:
-            target[tuple(p[part.exists] for p in at)] = part.value[part.exists]
+            inside = np.logical_and.reduce([part.exists, *(p < n for p, n in zip(at, target.shape, strict=True))])
+            target[tuple(p[inside] for p in at)] = part.value[inside]
 
 
 def _float64(a: np.ndarray) -> np.ndarray:

@@ -380,6 +380,18 @@ def _lists(k: Kernel) -> Iterator[Found]:
             t, axes = k.tensor(s.tensor), len(s.access) + isinstance(s, m.ListTile)
             if t.dtype != I32 or len(t.shape) != axes or not t.written:
                 yield s, f"`{t.name}` is to be written, of i32, and have {axes} axes"
+        for items in (s for s in walk(role.steps) if isinstance(s, m.Items)):
+            yield from _counted(items)
+
+
+def _counted(items: m.Items) -> Iterator[Found]:
+    """In front of a list stands how long it is: whoever goes through it would else go on without an end."""
+    at = {id(s): n for n, step in enumerate(items.body) for s in walk((step,))}
+    for s in (s for s in walk(items.body) if isinstance(s, m.ListTile)):
+        place = (s.tensor, s.count, (*s.access, Poly()))
+        tallies = [n for n, t in enumerate(items.body) if isinstance(t, m.Tally) and (t.tensor, t.count, t.access) == place]
+        if len(tallies) != 1 or tallies[0] < at[id(s)]:
+            yield s, f"`tally` stores `{s.count}` in front of the list once, behind the last tile"
 
 
 def _agreed(role: Role, steps: tuple[Step, ...]) -> Iterator[Found]:
@@ -487,9 +499,27 @@ def _given(k: Kernel) -> Iterator[Found]:
                 yield fetches[0], "`fetch item` belongs to items from the counter"
             for f in (f for f in fetches if any(s not in items.body or not isinstance(s, m.Read) for s in f.reads)):
                 yield f, "what items are passed over by is read of each item first"
-            taken = next((s for s in inside if isinstance(s, m.TakeItem)), None)
-            if taken is not None and items.source != "work":
-                yield taken, "`take item` belongs to items from work"
+            yield from (found for f in fetches for found in _of_another_item(items, f))
+            taken = [s for s in inside if isinstance(s, m.TakeItem)]
+            if taken and items.source != "work":
+                yield taken[0], "`take item` belongs to items from work"
+            directly = [s for s in items.body if isinstance(s, m.TakeItem | m.Leave)]
+            if items.source == "work" and not items.joined and (len(taken) != 1 or directly[:1] != taken):
+                yield items, "items from work take one `take item`, directly in their body, before they leave"
+
+
+_BINDING = m.Let | m.Read | m.Loop
+
+
+def _of_another_item(items: m.Items, f: m.Fetch) -> Iterator[Found]:
+    """What an item is passed over by is bound of that item: not of the one before."""
+    bound = {"item.ordinal", *(s.var if isinstance(s, m.Loop) else s.name for s in walk(items.body) if isinstance(s, _BINDING))}
+    for s in (*f.reads, f):
+        polys = (s.value, s.low, s.high) if isinstance(s, m.Read) else ()
+        said = set().union(*(p.symbols() for p in polys)) if polys else indices_of(f.only)
+        for name in sorted(said & bound):
+            yield s, f"`{name}` is another item's there: it isn't read of the item that may be passed over"
+        bound -= {s.name} if isinstance(s, m.Read) else set()
 
 
 def _unelected(steps: tuple[Step, ...]) -> Iterator[Step]:

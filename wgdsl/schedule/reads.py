@@ -184,7 +184,8 @@ class _Reader:
         turn, counted = self.counted(row)
         rest = p.poly + counted
         at = {s for a in elements(rest) for x in a.args for s in x.symbols()}
-        return turn * (rest + 1) if not (rest.symbols() | at) - self.fixed() else None
+        known = not (rest.symbols() | at) - self.fixed() and not any(map(_placed_by_another, elements(rest)))
+        return turn * (rest + 1) if known else None
 
     def elements_read(self, p: Poly) -> Poly:
         """The same over the names of its elements."""
@@ -206,7 +207,7 @@ class _Reader:
     def bounds(self, p: Poly) -> bool:
         """Whether a predicate bounds the axis by what is the same for the whole item, in whole steps of indices."""
         at = {s for a in elements(p) for x in a.args for s in x.symbols()}
-        if at - self.fixed():
+        if at - self.fixed() or any(map(_placed_by_another, elements(p))):
             return False
         slopes = [p.coefficient(i) for i in (self.plan.axis, *self.rows(p))]
         known = [c for s in slopes if s is not None and (c := s.constant) is not None and abs(c) <= STEEPEST]
@@ -298,6 +299,9 @@ class _Binder:
 
     def read(self, a: Atom, value: Poly) -> Read:
         single = frozenset(i for i in self.plan.grid if self.plan.tiles.get(i, 1) == 1) | frozenset(self.plan.graph.dims)
+        if _placed_by_another(a):
+            what, cure = f"`{value}`, whose place an element says,", "give the kernel a tensor that says it without another"
+            raise WgError(NotYetSupported(span=self.plan.schedule.span, what=what, cure=cure))
         inner = {s for x in a.args for s in x.symbols()} - single
         if within := inner & self.plan.graph.extents.keys():
             cure = f"take `{min(within)}` as a grid axis of single elements"
@@ -321,6 +325,11 @@ class _Binder:
         """The body of an item, read first of all once it is known which one it is."""
         at = next((k + 1 for k, s in enumerate(body) if isinstance(s, Leave)), 0)
         return (*body[:at], *self.more, *body[at:])
+
+
+def _placed_by_another(a: Atom) -> bool:
+    """Whether an element says where this one is: it may lie outside of its tensor."""
+    return any(True for x in a.args for _ in elements(x))
 
 
 def _name(a: Atom) -> str:
