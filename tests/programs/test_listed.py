@@ -256,6 +256,23 @@ def test_lists_are_kept(base):
     assert (-np.inf == kernel.simulate(**a, tiles=made).L).all()
 
 
+def test_the_evaluator_takes_lists_and_needs_none():
+    program = PROGRAMS["documents"]
+    kernel = listed(program, "fa2")
+    a = inputs(kernel, program, 40, 100)
+    made = kernel.list_tiles(**a, device="sim")
+    want = kernel(**a, device="reference")
+    for x, y in zip(kernel(**a, tiles=made, device="reference"), want, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_what_is_missing_of_a_mask():
+    kernel = listed(PROGRAMS["documents"], "fa2")
+    a = inputs(kernel, PROGRAMS["documents"], 40, 100)
+    with pytest.raises(WgError, match=r"`other` is missing\n.*the call is kernel.list_tiles\(doc, other\)"):
+        kernel.list_tiles(doc=a["doc"], device="sim")
+
+
 def test_sizes_that_the_arrays_of_a_mask_do_not_tell():
     kernel = listed(PROGRAMS["dilated"], "fa2")
     assert kernel.list_tiles(M=201, N=450, device="sim").array.shape == (2, 6)

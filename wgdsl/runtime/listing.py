@@ -6,13 +6,13 @@ its result; and one that takes them as an argument. What both of them check, lau
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..diagnostics.model import WgError
-from ..diagnostics.runtime import DimsDisagree, TilesDontFit
+from ..diagnostics.model import Problem, WgError
+from ..diagnostics.runtime import DimsDisagree, MissingArgument, TilesDontFit
 from ..program.expr import Const
 from ..program.graph import Input, Node, Output, ProgramGraph
 from ..roles.model import Kernel as RoleKernel
@@ -110,7 +110,11 @@ class Halves:
         from .kernel import Kernel
 
         forms, names = self.whole.forms, [k.name for k in roles.kernels]
-        backends = {**forms.backends, "sim": partial(forms.backends["sim"], roles=roles)}
+        backends = {
+            **forms.backends,
+            "sim": partial(forms.backends["sim"], roles=roles),
+            "reference": partial(_evaluated, self.tensor.name, forms.backends["reference"]),
+        }
         return Kernel(
             replace(
                 forms, graph=graph, roles=roles, texts={n: forms.texts[n] for n in names},
@@ -132,9 +136,17 @@ class Halves:
         if device == "gpu" and not lister.interface.inputs:
             why = "no array of this call says on which device the lists are to be"
             raise WgError(TilesDontFit(why=why, cure="pass all arguments of a call"))
-        array = lister.simulate(*args, **named, **more) if device == "sim" else lister(*args, **named, device=device)
+        try:
+            array = lister.simulate(*args, **named, **more) if device == "sim" else lister(*args, **named, device=device)
+        except WgError as e:
+            raise WgError([self.asked(p, lister) for p in e.problems]) from e
         bound = lister.bound(lister.interface.sort(args, named, None))
         return Tiles(array, {d: bound.dims[d] for d in self.needed}, self.maker)
+
+    def asked(self, p: Problem, lister: Kernel) -> Problem:
+        """What is missing, as it is missing here: no call of a kernel but this one was meant."""
+        signature = f"kernel.list_tiles({', '.join(lister.interface.positions)})"
+        return replace(p, signature=signature) if isinstance(p, MissingArgument) else p
 
     def arguments(self, tiles: Any, named: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of the one that takes lists. Raises WgError (WG0659) for lists of another kernel, or of other sizes."""
@@ -163,3 +175,8 @@ class Halves:
                 raise
             p = wrong[0]
             raise WgError(self.other_size(p.dim, tiles, p.value if p.other_where == "the call" else p.other)) from e
+
+
+def _evaluated(lists: str, evaluate: Callable[..., Any], arrays: Mapping[str, Any], *of: Any) -> Any:
+    """What the program says, which knows nothing of lists."""
+    return evaluate({name: a for name, a in arrays.items() if name != lists}, *of)
