@@ -58,7 +58,6 @@ def test_of_an_expression_of_elements():
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("X[i, t[i]]", "B[t[i], 0]", "WG0223"),  # of an input
         ("X[i, t[i]]", "sum[n] X[i, t[i]] * n", "WG0223"),  # where the tensor's own index is bound
         ("X[i, t[i]]", "X[i, L[i]]", "WG02"),  # no integer
     ],
@@ -67,3 +66,11 @@ def test_refused(old, new, code):
     with pytest.raises(WgError) as e:
         compiled(edit(LOGIT, (old, new)), "rows")
     assert code in str(e.value)
+
+
+def test_an_element_of_an_input_for_each_row_is_refused(monkeypatch):
+    """A gather within a tile: places are read once an item."""
+    monkeypatch.setitem(globals(), "SCHEDULES", SCHEDULES.replace("compute loss[n]", "compute L[n]"))
+    with pytest.raises(WgError, match="differs within a tile") as e:
+        compiled(edit(LOGIT, ("X[i, t[i]]", "B[t[i], 0]")), "rows")
+    assert "WG0405" in str(e.value)

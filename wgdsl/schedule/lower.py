@@ -67,14 +67,12 @@ def lower(streamed: Streamed, schedule: ast.Schedule) -> RoleProgram:
 
 
 def _not_ahead(plan: Plan, trip: Trip) -> None:
-    """What tensors say of the item that follows isn't known yet while an item runs."""
+    """What tensors say of the rows of the item that follows isn't known yet while an item runs."""
     if plan.joined and trip.reads:
         grid = next(i for i in plan.schedule.items if isinstance(i, ast.GridDecl))
         said = " and ".join(f"`{r.value}`" for r in trip.reads)
         cure = "drop `joined`"
-        raise WgError(
-            NotYetSupported(span=grid.span, what=f"`joined` items whose tiles end or begin where {said} says", cure=cure)
-        )
+        raise WgError(NotYetSupported(span=grid.span, what=f"`joined` items whose rows end where {said} says", cure=cure))
 
 
 def _all_done(streamed: Streamed, synced: list[RoleSync], products: bool) -> None:

@@ -48,8 +48,9 @@ class Reading:
 
 def read_out(plan: Plan, domain: Expr) -> Reading:
     """The predicates that bound the axis by what tensors say, over integers that are bound for the item. Where these are too
-    many numbers those in which the rows matter are left to the mask, and then all."""
-    for reader in (_Reader(plan), _Reader(plan, sloped=False)):
+    many numbers those in which the rows matter are left to the mask, and then all; all too where items are joined, since what
+    tensors say of the item that follows isn't known yet while one runs."""
+    for reader in () if plan.joined else (_Reader(plan), _Reader(plan, sloped=False)):
         found = reader.of(domain)
         if reader.reads:
             found = reader.rest(found)
