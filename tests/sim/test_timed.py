@@ -8,8 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+from tests.programs.edits import ATTENTION, edit
 from tests.shipped import KERNELS, Shipped, attention, gemm
 from tests.sim.test_shipped import inputs
+from wgdsl.driver import compile
 from wgdsl.roles import model as m
 from wgdsl.roles.timeline import ENGINE, STEP, WAIT, Predicted
 from wgdsl.sim import launched, timed
@@ -228,3 +230,13 @@ def test_it_is_deterministic():
     (kernel,) = attention("three", True, 128).compile().roles.kernels
     a, b = (launched.predict(kernel, SHORT) for _ in range(2))
     assert a == b and a.timeline.slices == b.timeline.slices
+
+
+def test_lists_of_tiles_are_made_in_time():
+    """The kernel that lists them, and the one that goes through the most that there can be."""
+    text = edit(ATTENTION, ("where not causal or j <= i + N - M", "where here[b,i] == there[b,j]"))
+    text = edit(text, ("let h", "in here: i32[B, M]\nin there: i32[B, N]\nlet h"))
+    listed = f"{text}schedule listed extends fa3 {{ stream j descending listed }}\n"
+    kernel = compile(listed, schedule="listed", dims={"D": 64, "E": 64}, types={"T": "bf16"}, build=False)
+    short, long = ([launched.predict(k, {**SHORT, "N": n}).cycles for k in kernel.roles.kernels] for n in (512, 2048))
+    assert all(0 < a < b for a, b in zip(short, long, strict=True))

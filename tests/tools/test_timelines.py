@@ -136,3 +136,9 @@ def test_what_is_no_trace(capsys, tmp_path, text):
 def test_dims_that_are_missing(capsys):
     code, _, err = said(capsys, ATTENTION, "--schedule", "fa3", *SET, "--dims", "M=512")
     assert code == 1 and "WG0655" in err
+
+
+def test_a_size_below_0_is_refused(capsys):
+    path = str(resource("examples", "gemm", "gemm.wg"))
+    code, _, err = said(capsys, path, "--schedule", "pipelined", "--target", "sm_90a", "--dims", "M=-1", "N=64", "K=64")
+    assert code and "WG0620" in err

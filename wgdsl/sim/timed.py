@@ -239,6 +239,11 @@ def passes(a: TimedAgent, s: m.Step) -> Process:
     yield a.sm.clock.now + a.sm.cycles.shared_latency.value
 
 
+@takes(m.Tally)
+def tally(a: TimedAgent, s: m.Tally) -> None:
+    """A number that isn't known here; storing it keeps nobody waiting."""
+
+
 @takes(m.ListTile)
 def list_tile(a: TimedAgent, s: m.ListTile) -> Process:
     """Two meetings."""

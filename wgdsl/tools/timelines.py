@@ -13,6 +13,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.tools import NoCycleModel
 from ..driver import Journal, guarded, predicted
 from ..roles.timeline import Predicted
+from ..runtime.bind import whole
 from ..runtime.kernel import Kernel
 from ..settings import numbers
 from ..targets.cycles import MACHINES
@@ -37,7 +38,7 @@ class Request:
 def timelines(prepared: tuple[Kernel, Journal], request: Request) -> list[str]:
     """Lines to print; writes the files that are asked for. Raises WgError (WG1012) for a target without a model."""
     kernel, journal = prepared
-    dims = every_dim(kernel, numbers(request.dims))
+    dims = {name: whole(name, size) for name, size in every_dim(kernel, numbers(request.dims)).items()}
     others = [t for path in request.beside for t in read_trace(path)]
     with guarded(journal):
         found = predict(kernel, dims)
