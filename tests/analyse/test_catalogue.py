@@ -91,7 +91,7 @@ def only(body: str, **options) -> Problem:
         ("in s: i32\n  Y[i] = Z[i + s * 0]", "WG0223", "i + s * 0", "scalar"),
         ("out U: f32[2 * M]\n  Y[i] = Z[i]\n  U[2 * i] = Y[i]\n  V[i] = U[i]", "WG0223", "U", "bare indices"),
         ("W[i + 1] = Z[i]\n  Y[i] = W[i]", "WG0226", "W[i + 1]", "distinct indices"),
-        ("W[i, i] = Z[i]\n  Y[i] = W[i, i]", "WG0226", "W[i, i]", "distinct indices"),
+        ("W[i, i] = Z[i]\n  Y[i] = W[i, i]", "WG0226", "W[i, i]", "distinct indices: `W[i]`"),
         ("N[i] = Z[i]\n  Y[i] = N[i]", "WG0202", "N", "a dim"),
         ("def exp(x) = x\n  Y[i] = exp(Z[i])", "WG0202", "def exp(x) = x", "built-in function"),
         ("i[i] = Z[i]\n  Y[i] = Z[i]", "WG0202", "i", "an index"),

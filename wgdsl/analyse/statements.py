@@ -220,7 +220,8 @@ class _Builder:
         if output is None:
             tensor = Tensor(name=name, dtype=F32, indices=left, span=s.span)
             if tuple(getattr(i, "id", None) for i in s.target.indices) != left:
-                cure = "only outputs have expressions on the left; write distinct indices"
+                form = f"`{name}[{','.join(left)}]`"
+                cure = f"only outputs have expressions, or what a `let` names, on the left; write distinct indices: {form}"
                 refuse(BadTarget(span=s.target.span, tensor=name, why="is not an output: it needs bare indices", cure=cure))
             return self.expressions.use(tensor, s.target.indices, env).access
         if output.rank != len(s.target.indices):
