@@ -7,7 +7,6 @@ import pytest
 
 import wgdsl
 from tests.docs.test_cookbook_page import changed
-from wgdsl.diagnostics.model import WgError
 from wgdsl.roles import model as m
 from wgdsl.roles.model import walk
 from wgdsl.roles.text import roles_text
