@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..diagnostics.model import InternalError
 from ..foundation.dtypes import DType
 from ..foundation.names import identifier
@@ -73,17 +75,20 @@ def _by_matrices(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> No
 
 def _by_pairs(ctx: RoleContext, buffer: Buffer, tile: str, source: str) -> None:
     """Two adjacent columns at a time."""
-    halves = ctx.halves
-    with ctx.scope.temporaries() as names:
-        line, column = names.fresh("line"), names.fresh("column")
-        body = [
-            f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, "
-            f"{column} = {ctx.fragment_col()} + pair / {halves} * 8;",
-            _store_pair(
-                ctx, buffer, f"{tile} + {_offset(ctx, buffer, line, column)}", f"{source}[2 * pair]", f"{source}[2 * pair + 1]"
-            ),
-        ]
-        ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 8 * halves}; ++pair)", body)
+    _each_pair(ctx, buffer, tile, lambda to: _store_pair(ctx, buffer, to, f"{source}[2 * pair]", f"{source}[2 * pair + 1]"))
+
+
+def _each_pair(ctx: RoleContext, buffer: Buffer, tile: str, move: Callable[[str], str]) -> None:
+    """A loop over the pairs of adjacent columns that a thread has of a tile, in the order of the accumulators. move: the
+    statement for the pair at an address."""
+    halves, names = ctx.halves, ctx.names()
+    line, column = names.fresh("line"), names.fresh("column")
+    body = [
+        f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, "
+        f"{column} = {ctx.fragment_col()} + pair / {halves} * 8;",
+        move(f"{tile} + {_offset(ctx, buffer, line, column)}"),
+    ]
+    ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 8 * halves}; ++pair)", body)
 
 
 def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> str:
@@ -96,24 +101,17 @@ def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> st
 
 @lowers(ReadShared)
 def read_shared(ctx: RoleContext, step: ReadShared) -> None:
-    """Two adjacent columns at a time, in the order of the accumulators: a quad reads 16 bytes in a row."""
+    """A quad reads 16 bytes in a row, or 32."""
     ctx.need_all_threads(step)
-    buffer, halves = ctx.kernel.buffer(step.buffer), ctx.halves
-    _, to = ctx.value(step.dst)
-    with ctx.block(), ctx.scope.temporaries() as names:
-        tile = _tile(ctx, buffer, step)
-        line, column = names.fresh("line"), names.fresh("column")
-        at = f"{tile} + {_offset(ctx, buffer, line, column)}"
+    buffer, (_, to) = ctx.kernel.buffer(step.buffer), ctx.value(step.dst)
+
+    def read(at: str) -> str:
         if buffer.dtype.nbytes == 2:
-            read = f"{to}[pair] = {ctx.ptx('load_shared_b32')}({at});"
-        else:
-            read = f"{ctx.ptx('load_shared_b32x2')}({to}[2 * pair], {to}[2 * pair + 1], {at});"
-        body = [
-            f"const int {line} = {ctx.fragment_row()} + pair % {halves} * 8, "
-            f"{column} = {ctx.fragment_col()} + pair / {halves} * 8;",
-            read,
-        ]
-        ctx.out.loop(f"for (int pair = 0; pair < {buffer.cols // 8 * halves}; ++pair)", body)
+            return f"{to}[pair] = {ctx.ptx('load_shared_b32')}({at});"
+        return f"{ctx.ptx('load_shared_b32x2')}({to}[2 * pair], {to}[2 * pair + 1], {at});"
+
+    with ctx.block():
+        _each_pair(ctx, buffer, _tile(ctx, buffer, step), read)
 
 
 def _offset(ctx: RoleContext, buffer: Buffer, row: str, col: str) -> str:
