@@ -24,6 +24,7 @@ from .runtime import lowered
 from .runtime.kernel import Forms, Kernel
 from .sources import Found, find, is_text
 from .syntax import ast
+from .syntax.candidate import candidate, is_candidate
 from .syntax.lines import Explicit
 from .targets.choice import TARGETS, Wanted, resolve
 
@@ -129,9 +130,10 @@ def written(found: Found, settings: Settings, journal: Journal) -> tuple[Any, No
 
 
 def held(found: Found, given: Settings) -> Settings:
-    """The settings. An explicit form holds for its own alone: raises WgError (WG1109) for others."""
+    """The settings, with the options that were named with the schedule. An explicit form holds for its own alone: raises
+    WgError (WG1109) for others."""
     if not isinstance(found.schedule, Explicit):
-        return given
+        return replace(given, options={**given.options, **found.options})
     from .roles.settings import conflicts, settings_of
 
     own = settings_of(found.schedule, found.program)
@@ -161,7 +163,7 @@ def tuning(
     journal = Journal()
     with guarded(journal):
         found = find(given, program=program, schedule=schedule, wanted=wanted(target))
-        journal.sources, journal.settings = list(found.sources), settings(found)
+        journal.sources, journal.settings = list(found.sources), held(found, settings(found))
         options, own = share_out(found.program, found.schedule, journal.settings.options)
         graph = analyse(found.program, options=options, types=journal.settings.types, dims=journal.settings.dims)
         return found, resolve_schedule(found.schedule, found.program, graph, own)[1]
@@ -383,7 +385,8 @@ def compile(
     """Compile a program under a schedule.
 
     given: the path of a `.wg` file, or its text.  schedule: the name of one of that file's, of its folder's or of the shipped
-    schedules for this program; or the path of a `.wg` file; or a text; by default the first there is.  target: `sm_90a` and the
+    schedules for this program; or the path of a `.wg` file; each perhaps with values in braces, as `wgdsl tune` writes them; or a
+    text; by default the first there is.  target: `sm_90a` and the
     like; or `auto`, the GPU of this machine, or without one what the schedule is written for.  dims, types, options: what is
     fixed at compile time; other dims are read from the arguments of each call.  program: which, if the file holds several.
     build: False puts NVRTC off until the binary is needed, which the simulator never does.
@@ -408,10 +411,11 @@ def compile(
 
 def _request(given: str | Path, schedule: str | Path | None, others: tuple[Any, ...]) -> lowered.Request | None:
     """What tells one compilation from another."""
-    texts = [str(x) for x in (given, schedule) if is_text(x)]
+    named = candidate(str(schedule)).schedule if is_candidate(schedule) else schedule
+    texts = [str(x) for x in (given, named) if is_text(x)]
     files = [] if is_text(given) else [Path(given)]
-    if schedule is not None and not is_text(schedule) and str(schedule).endswith(".wg"):
-        files.append(Path(schedule))
+    if named is not None and not is_text(named) and str(named).endswith(".wg"):
+        files.append(Path(named))
     words = [repr((others, str(given), str(schedule), Path.cwd() if files else ""))]
     return lowered.request(words, texts, files, None if is_text(given) else Path(given).parent)
 

@@ -1,6 +1,7 @@
 """From what the caller names to one program and one schedule.
 
-In: a path or a text, the name of a program, and a schedule (a name, a path or a text).  Out: `Found`.
+In: a path or a text, the name of a program, and a schedule (a name or a path, perhaps with values in braces; or a text).
+Out: `Found`.
 A schedule's name is looked up in the program's own file and what it imports, then in the `.wg` files beside it, then among
 the shipped ones: the first of these places that has one for the target decides, and of several there the nearest to it. The
 schedule that another extends is looked up in the same way, from the file of the line that says so.
@@ -9,8 +10,8 @@ schedule that another extends is looked up in the same way, from the file of the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .diagnostics.hints import nearest
@@ -22,8 +23,11 @@ from .foundation.source import Source, Span
 from .reading import TEXT_PATH, Unit, display_path, is_text, read_unit
 from .resolve.extend import extend
 from .resolve.names import program_words
+from .resolve.picked import picked
 from .syntax import ast
+from .syntax.candidate import candidate, is_candidate
 from .syntax.lines import Explicit
+from .syntax.options import OptionValue
 from .targets.choice import TARGETS, Wanted, number, serves, specific, unknown_target
 
 ANY = Wanted()
@@ -49,12 +53,13 @@ class Whole:
 @dataclass(frozen=True, kw_only=True)
 class Found:
     """One program with the schedule chosen for it, on the target that it is compiled for, and every source that was read for
-    them. `told`: what a report says of that choice."""
+    them. `told`: what a report says of that choice. `options`: those that were named with the schedule."""
 
     program: ast.Program
     schedule: ast.Schedule
     sources: tuple[Source, ...]
     told: tuple[str, ...] = ()
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
 
 
 def find(given: str | Path, *, program: str | None = None, schedule: str | Path | None = None, wanted: Wanted = ANY) -> Found:
@@ -64,7 +69,8 @@ def find(given: str | Path, *, program: str | None = None, schedule: str | Path 
     """
     unit = read_unit(given)
     chosen = find_program(unit, program)
-    plan = find_schedule(chosen.name, schedule, unit, wanted)
+    named = candidate(schedule) if isinstance(schedule, str) and is_candidate(schedule) else None
+    plan = find_schedule(chosen.name, named.schedule if named else schedule, unit, wanted)
     known = program_words(chosen)
     own = {i.name for i in plan.schedule.items if isinstance(i, ast.FuseDecl)}
     unknown = [r for r in plan.renames if r.new not in {*known, *own}]
@@ -73,11 +79,13 @@ def find(given: str | Path, *, program: str | None = None, schedule: str | Path 
         raise WgError(BadRenaming(span=r.span, name=r.new, base=base, program=chosen.name, known=known) for r in unknown)
     target = _target(plan.schedule, wanted)
     assert target is not None, "only such schedules are found"
+    meant, options = picked(plan.schedule, named.values if named else ())
     return Found(
         program=chosen,
-        schedule=replace(plan.schedule, target=target),
+        schedule=replace(meant, target=target),
         sources=tuple(dict.fromkeys((*unit.sources, *plan.sources))),
         told=wanted.told(plan.schedule.target, target),
+        options=options,
     )
 
 

@@ -667,3 +667,20 @@ class TilesDontFit(Problem):
 
     def help(self) -> str:
         return self.cure
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadCandidate(Problem):
+    code: ClassVar[str] = "WG0665"
+    doc: ClassVar[str] = (
+        "The name of a schedule may have values in braces behind it, as `wgdsl tune` writes them: of a `tile`, a `ring`,\n"
+        "`registers`, `warpgroups` or an `option` of that schedule, in place of what its lines say."
+    )
+    text: str
+    why: str
+
+    def title(self) -> str:
+        return f"`{self.text}` names no schedule: {self.why}"
+
+    def help(self) -> str:
+        return "for example `three {tile j 96, ring Ks 3}`: kind, name and value, between commas"

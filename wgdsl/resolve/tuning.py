@@ -6,7 +6,7 @@ schedule declares. Nothing of it changes what the schedule itself says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -14,13 +14,14 @@ from ..diagnostics.model import Problem, WgError
 from ..diagnostics.schedule import BadNumber, DeclaredTwice, UnknownName
 from ..foundation.source import Span
 from ..syntax import ast
+from ..syntax.candidate import shown
 from ..syntax.options import OptionValue
 from .evaluate import Names, evaluate
 from .known import ProgramNames
+from .picked import NAMES, WHAT
 from .settle import choice_of, option_decls
 
 _LIMITS = {"tile": (1, 1 << 16, 1), "ring": (1, 32, 1), "registers": (24, 240, 8), "warpgroups": (1, 7, 1)}  # low, high, step
-_WHAT = {"tile": "tile size", "ring": "home", "registers": "role", "warpgroups": "role", "option": "option"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,7 @@ class Choice:
     span: Span | None = None
 
     def __str__(self) -> str:
-        shown = (str(v).lower() if isinstance(v, bool) else str(v) for v in self.values)
-        return f"{self.what} {self.name} in {{{', '.join(shown)}}}"
+        return f"{self.what} {self.name} in {{{', '.join(map(shown, self.values))}}}"
 
 
 def choices(schedule: ast.Schedule, program: ast.Program, known: ProgramNames) -> tuple[Choice, ...]:
@@ -61,7 +61,7 @@ class _Reader:
     def read(self, items: Iterable[ast.ScheduleItem], outer: Mapping[str, frozenset[str]] | None = None) -> Iterator[Choice]:
         """The choices of a schedule, then those of its kernels, which may choose for the lines around them too."""
         items = tuple(items)
-        names = {what: frozenset(of(items)) | (outer or {}).get(what, frozenset()) for what, of in _DECLARED.items()}
+        names = {what: frozenset(of(items)) | (outer or {}).get(what, frozenset()) for what, of in NAMES.items()}
         for item in items:
             if isinstance(item, ast.KernelDecl):
                 yield from self.read(item.items, names)
@@ -72,7 +72,7 @@ class _Reader:
     def entry(self, t: ast.Tuning, names: Mapping[str, frozenset[str]]) -> Iterator[Choice]:
         known = tuple(sorted(self.options if t.what == "option" else names[t.what]))
         if t.name not in known:
-            self.problems.append(UnknownName(span=t.span, what=f"{_WHAT[t.what]} of this schedule", name=t.name, known=known))
+            self.problems.append(UnknownName(span=t.span, what=f"{WHAT[t.what]} of this schedule", name=t.name, known=known))
             return
         if (t.what, t.name) in self.seen:
             first = self.seen[t.what, t.name]
@@ -108,23 +108,3 @@ class _Reader:
         except WgError as error:
             self.problems += error.problems
             return None
-
-
-def _tiles(items: Iterable[ast.ScheduleItem]) -> Iterator[str]:
-    return (index for i in items if isinstance(i, ast.TileDecl) for index, _ in i.entries)
-
-
-def _homes(items: Iterable[ast.ScheduleItem]) -> Iterator[str]:
-    return (i.name for i in items if isinstance(i, ast.HomeDecl))
-
-
-def _roles(items: Iterable[ast.ScheduleItem]) -> Iterator[str]:
-    return (i.name for i in items if isinstance(i, ast.RoleDecl))
-
-
-_DECLARED: dict[str, Callable[[Iterable[ast.ScheduleItem]], Iterator[str]]] = {
-    "tile": _tiles,
-    "ring": _homes,
-    "registers": _roles,
-    "warpgroups": _roles,
-}
