@@ -670,6 +670,27 @@ class TilesDontFit(Problem):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BadTable(Problem):
+    code: ClassVar[str] = "WG0660"
+    doc: ClassVar[str] = (
+        "A table of measured times is a JSON object: `program`, `target`, `card`, `date`, `command`, and `rows`, each with\n"
+        "`types`, `options`, `dims` and `microseconds`, a time by the text of a candidate. `wgdsl tune` writes it. A file\n"
+        "that is no such table is never passed over: what it was meant to say would be lost unseen."
+    )
+    path: str
+    why: str
+    row: int | None = None  # counted from 1
+    cure: str = ""
+
+    def title(self) -> str:
+        where = f"row {self.row}: " if self.row is not None else ""
+        return f"{self.path} is no table of measured times: {where}{self.why}"
+
+    def help(self) -> str:
+        return self.cure or "mend it, or remove the file: `wgdsl tune` writes a new one"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BadCandidate(Problem):
     code: ClassVar[str] = "WG0665"
     doc: ClassVar[str] = (
