@@ -77,7 +77,7 @@ def said(program: str, schedule: str, last: str, example: str, dims: dict | None
 def compiled(program: str, schedule: str, last: str, *, options=None, types=None, dims=None) -> None:
     if last == "resolve":
         settings = driver.Settings(options=options or {}, types=types or {}, dims=dims or {})
-        driver.tuning(program, settings=lambda found: settings)
+        driver.space(program, settings=lambda found: settings)
         return
     found = parse(Source("program.wg", program))
     if last == "parse":

@@ -1,10 +1,12 @@
 """The command line: arguments in, one call of the driver or of a tool, text out.
 
-Exit codes: 0; 1 a user's mistake, or a result that isn't right; 69 no device or compiler; 70 a defect of wgdsl.
+Exit codes: 0; 1 a user's mistake, or a result that isn't right; 69 no device or compiler; 70 a defect of wgdsl; 130
+interrupted.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -211,14 +213,57 @@ def supports(
 def tune(
     file: File,
     set_: Set = None,
+    dims: Annotated[
+        list[str] | None, typer.Option("--dims", metavar="B=2,M=512 ...", help="the dims of a call, or several")
+    ] = None,
     program: Program = None,
-    schedule: Schedule = None,
+    schedule: Annotated[str | None, typer.Option("--schedule", metavar="A,B,...", help="default: all that there are")] = None,
     target: Target = "auto",
+    most: Annotated[int, typer.Option("--most", metavar="N", help="candidates that are timed, the best by the model")] = 40,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="for each call")] = 120.0,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="processes that compile; default: all cores")] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="a candidate's run is killed after that")
+    ] = 20.0,
+    into: Annotated[
+        Path | None, typer.Option("--into", metavar="FILE.json", help="the table; default: beside the program")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="also measure what the table has")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="list what `tune` blocks leave open; without `--dims` too")] = False,
 ) -> None:
-    """List what the `tune` blocks of a schedule leave open, and how many combinations there are."""
-    from .tools.tuning import space_text
+    """Find the fastest schedule for calls of some sizes, and write the times to the table from which schedules are chosen."""
+    from .tools.tune import Request
+    from .tools.tuning import listing, tuned
+    from .tools.workers import cores
 
-    typer.echo(space_text(file, set_ or [], program, schedule, target), nl=False)
+    request = Request(
+        file=file,
+        dims=tuple(dims or ()),
+        program=program,
+        schedules=schedule,
+        settings=tuple(set_ or ()),
+        target=target,
+        most=most,
+        seconds=seconds,
+        jobs=cores() if jobs is None else jobs,
+        into=into,
+        again=again,
+        command=f"wgdsl {shlex.join(sys.argv[1:])}",
+    )
+    if list_ or not dims:
+        typer.echo(listing(request), nl=False)
+        return
+    code = tuned(request, timeout, typer.echo)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command("time-candidates", hidden=True)
+def time_candidates(contest: Path, journal: Path) -> None:
+    """The process of `tune` that works on the GPU."""
+    from .tools.gpu_stopwatch import run_contest
+
+    run_contest(contest, journal)
 
 
 @app.command()

@@ -27,6 +27,7 @@ from .syntax import ast
 from .syntax.candidate import candidate, is_candidate
 from .syntax.lines import Explicit
 from .targets.choice import TARGETS, Wanted, resolve
+from .targets.cycles import MACHINES
 
 TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
 UNFIXED = (AxisNotCovered, ExtentNotFixed)
@@ -148,14 +149,23 @@ def each(work: Callable[..., Any], *columns: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(work(*row) for row in zip(*columns, strict=True))
 
 
-def tuning(
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """What a schedule leaves to a tuner: its `choices`; and its program's graph under the settings."""
+
+    found: Found
+    graph: Any
+    choices: tuple[Choice, ...]
+
+
+def space(
     given: str | Path,
     *,
     program: str | None = None,
     schedule: str | Path | None = None,
     target: str | None = None,
     settings: Callable[[Found], Settings],
-) -> tuple[Found, tuple[Choice, ...]]:
+) -> Space:
     """What the `tune` blocks of a schedule leave open. Raises WgError for names and values that can't be."""
     from .analyse.analyse import analyse
     from .resolve.resolve import resolve as resolve_schedule
@@ -166,7 +176,61 @@ def tuning(
         journal.sources, journal.settings = list(found.sources), held(found, settings(found))
         options, own = share_out(found.program, found.schedule, journal.settings.options)
         graph = analyse(found.program, options=options, types=journal.settings.types, dims=journal.settings.dims)
-        return found, resolve_schedule(found.schedule, found.program, graph, own)[1]
+        explicit = isinstance(found.schedule, Explicit)  # which says every number, and leaves none open
+        choices = () if explicit else resolve_schedule(found.schedule, found.program, graph, own)[1]
+        return Space(found=found, graph=graph, choices=choices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """How long the kernels of a schedule will take in all by the cycle model of the target, None if it has none; and the
+    settings with the dims that had to be fixed."""
+
+    settings: Settings
+    seconds: float | None
+
+
+def outlook(
+    given: str | Path,
+    *,
+    program: str | None,
+    schedule: str,
+    target: str,
+    settings: Settings,
+    dims: Mapping[str, int],
+) -> Outlook:
+    """What to expect of a schedule in a call with these dims, before the verifier has looked at its events. Dims that the
+    schedule needs fixed are fixed as they are in the call. Raises WgError."""
+    from .verify import check_structure
+
+    journal = Journal()
+    with guarded(journal):
+        found = find(given, program=program, schedule=schedule, wanted=wanted(target))
+        journal.sources, journal.settings = list(found.sources), held(found, settings)
+        graph, roles = _fixing(found, journal, dims)
+        check_structure(roles)
+        return Outlook(settings=journal.settings, seconds=_seconds(graph, roles, dims))
+
+
+def _fixing(found: Found, journal: Journal, dims: Mapping[str, int]) -> tuple[Any, Any]:
+    """The graph and the role program; dims that have to be fixed for it are, in the journal's settings."""
+    while True:
+        try:
+            graph, _, roles = (written if isinstance(found.schedule, Explicit) else derived)(found, journal.settings, journal)
+            return graph, roles
+        except WgError as e:
+            known = journal.settings.dims
+            new = {n: dims[n] for n in _unfixed(found, journal.settings, e) if n in dims and n not in known}
+            if not new:
+                raise
+            journal.settings = replace(journal.settings, dims={**known, **new})
+
+
+def _seconds(graph: Any, roles: Any, dims: Mapping[str, int]) -> float | None:
+    if roles.target not in MACHINES:
+        return None
+    cycles = sum(p.cycles for p in _predicted(graph, roles, dims))
+    return cycles / MACHINES[roles.target].clock.value / 1e9
 
 
 def wanted(target: str | None) -> Wanted:
@@ -233,9 +297,13 @@ def simulated(roles: Any, arrays: Any, scalars: Any, dims: Mapping[str, int], se
 
 def predicted(kernel: Kernel, dims: Mapping[str, int]) -> tuple[Any, ...]:
     """How long each kernel of a schedule takes by the cycle model of its target, which has one."""
+    return _predicted(kernel.graph, kernel.roles, dims)
+
+
+def _predicted(graph: Any, roles: Any, dims: Mapping[str, int]) -> tuple[Any, ...]:
     from .sim.launched import predict
 
-    return tuple(predict(k, _free(kernel.graph, dims), frozenset(kernel.graph.increasing)) for k in kernel.roles.kernels)
+    return tuple(predict(k, _free(graph, dims), frozenset(graph.increasing)) for k in roles.kernels)
 
 
 def timed(kernel: Kernel) -> tuple[Kernel, dict[str, str]]:
@@ -385,8 +453,8 @@ def compile(
     """Compile a program under a schedule.
 
     given: the path of a `.wg` file, or its text.  schedule: the name of one of that file's, of its folder's or of the shipped
-    schedules for this program; or the path of a `.wg` file; each perhaps with values in braces, as `wgdsl tune` writes them; or a
-    text; by default the first there is.  target: `sm_90a` and the
+    schedules for this program; or the path of a `.wg` file; each perhaps with values in braces, as `wgdsl tune` writes them;
+    or a text; by default the first there is.  target: `sm_90a` and the
     like; or `auto`, the GPU of this machine, or without one what the schedule is written for.  dims, types, options: what is
     fixed at compile time; other dims are read from the arguments of each call.  program: which, if the file holds several.
     build: False puts NVRTC off until the binary is needed, which the simulator never does.

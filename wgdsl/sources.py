@@ -196,6 +196,13 @@ def schedules_for(program: str, own: Unit, name: str | None = None) -> Iterator[
         yield _for_program(place(), program, name, strict=at == 0 or name is not None)
 
 
+def schedule_names(found: Found, own: Unit, wanted: Wanted) -> list[str]:
+    """The names of all schedules for a program that can be compiled for the target for which one was found, those of the
+    nearest place first."""
+    fit = (w.schedule for place in schedules_for(found.program.name, own) for w in place)
+    return list(dict.fromkeys(s.name for s in fit if _target(s, wanted) == found.schedule.target))
+
+
 def own_schedules(program: str, unit: Unit) -> list[str]:
     """The names of the schedules for a program that stand in the file itself."""
     rows = [Row(schedule=s, unit=unit) for s in unit.own.schedules]

@@ -23,6 +23,8 @@ PROBLEMS = [
     tools.NothingToCompare(text=",", known=("simple", "fa3")),
     tools.NoCycleModel(target="sm_86", known=("sm_90a", "sm_80")),
     tools.NoTimeline(path="linear.wg", why="it isn't JSON"),
+    tools.NotByName(path="other/mine.wg"),
+    tools.BadLimit(option="--most", value=0),
 ]
 
 

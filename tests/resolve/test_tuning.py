@@ -29,13 +29,13 @@ def with_tune(block: str) -> str:
 
 @pytest.fixture
 def tune(tmp_path, capsys):
-    """Runs `wgdsl tune` on a file with a program and a schedule: exit code and output."""
+    """Runs `wgdsl tune` on a file with a program and schedules: exit code and output."""
 
-    def run(text: str, *words: str) -> tuple[int, str]:
+    def run(text: str, *words: str, schedule: str = "pipelined") -> tuple[int, str]:
         path = tmp_path / "g.wg"
         path.write_text(text)
         with pytest.raises(SystemExit) as e:
-            main(["tune", str(path), *words])
+            main(["tune", str(path), "--schedule", schedule, *words])
         seen = capsys.readouterr()
         return int(e.value.code or 0), seen.out + seen.err
 
@@ -50,10 +50,10 @@ def test_what_is_listed(tune):
   ring As in {2, 3}
   registers math in {232, 240}
   warpgroups math in {2}
-  option layout in {nk, kn}
+  option layout in {nk, kn}: `--set` says which
   option stages in {2, 3, 4}
-  option bias in {false, true}
-144 combinations
+  option bias in {false, true}: `--set` says which
+36 combinations
 """,
     )
 
@@ -65,7 +65,7 @@ def test_without_a_block(tune):
 def test_a_schedule_inherits_what_its_base_leaves_open(tune):
     text = GEMM + with_tune("tune { tile n in {64, 128}  ring As in {2, 3} }").removeprefix("wg 1\n")
     text += "schedule mine extends pipelined { tune { tile n in {96}; tile i in {128} } }\n"
-    code, out = tune(text, "--schedule", "mine")
+    code, out = tune(text, schedule="mine")
     assert code == 0
     assert out.splitlines()[1:] == ["  tile n in {96}", "  ring As in {2, 3}", "  tile i in {128}", "2 combinations"]
 

@@ -315,5 +315,47 @@ works:
         return f"{self.path} holds no timeline: {self.why}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class NotByName(Problem):
+    code: ClassVar[str] = "WG1014"
+    doc: ClassVar[str] = """The tables of `wgdsl tune` hold names, by which the schedules are found again: in the program's own
+file and what it imports, beside it, or among the shipped ones.
+
+fails:
+  wgdsl tune linear.wg --schedule other/mine.wg --dims M=512,N=512,K=512
+works:
+  wgdsl tune linear.wg --schedule simple --dims M=512,N=512,K=512
+"""
+    path: str
+
+    def title(self) -> str:
+        return f"`--schedule {self.path}` is a file, and a tuner takes names"
+
+    def help(self) -> str:
+        return "put the file beside the program's, or import it there, and name the schedule"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadLimit(Problem):
+    code: ClassVar[str] = "WG1015"
+    doc: ClassVar[
+        str
+    ] = """`wgdsl tune` times at least one candidate of each call, in more than no time, by at least one process.
+
+fails:
+  wgdsl tune linear.wg --dims M=512,N=512,K=512 --most 0
+works:
+  wgdsl tune linear.wg --dims M=512,N=512,K=512 --most 10
+"""
+    option: str
+    value: float
+
+    def title(self) -> str:
+        return f"`{self.option} {self.value:g}` leaves nothing to do"
+
+    def help(self) -> str:
+        return "give a positive number"
+
+
 def _names(words: tuple[str, ...]) -> str:
     return ", ".join(f"`{w}`" for w in words)

@@ -39,6 +39,21 @@ class Verdict:
         return f"{self.output}: {state}, error {self.error:.3g}, bar {self.bar:.3g} ({size})"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a program makes of some inputs: in float64, and rounded as a right kernel may round."""
+
+    graph: ProgramGraph
+    exact: Mapping[str, np.ndarray]
+    rounded: Mapping[str, np.ndarray]
+
+    def verdicts(self, results: Mapping[str, Any]) -> list[Verdict]:
+        """One for each output of `results`, NumPy arrays by name."""
+        nodes = {n.tensor: n for n in self.graph.outputs}
+        rows = ((n, nodes[n].dtype.bits >= 32, self.exact[n], self.rounded[n], got) for n, got in results.items())
+        return [_verdict(n, wide, exact, rounded, np.asarray(got)) for n, wide, exact, rounded, got in rows]
+
+
 def judge(
     graph: ProgramGraph,
     inputs: Mapping[str, np.ndarray],
@@ -47,13 +62,23 @@ def judge(
     results: Mapping[str, Any],
     approximated: Collection[str] = (),
 ) -> list[Verdict]:
-    """A verdict for each output of `results`, NumPy arrays by name. inputs: with what the outputs held before, if the program
+    """A verdict for each output of `results`, NumPy arrays by name; the rest as for `expected`."""
+    return expected(graph, inputs, scalars, dims, approximated).verdicts(results)
+
+
+def expected(
+    graph: ProgramGraph,
+    inputs: Mapping[str, np.ndarray],
+    scalars: Mapping[str, float],
+    dims: Mapping[str, int],
+    approximated: Collection[str] = (),
+) -> Expected:
+    """What every kernel of a program has to make of these inputs. inputs: with what the outputs held before, if the program
     leaves elements of them as they are. approximated: functions for which the kernel takes what the chip has in their place."""
     free = {name: dims[name] for name in graph.dims if name in dims}
     exact = evaluate(graph, inputs, scalars, free)
-    rounded = evaluate(graph, inputs, scalars, free, round_operands=True, approximated=approximated)
-    nodes = {n.tensor: n for n in graph.outputs}
-    return [_verdict(n, nodes[n].dtype.bits >= 32, exact[n], rounded[n], np.asarray(got)) for n, got in results.items()]
+    near = evaluate(graph, inputs, scalars, free, round_operands=True, approximated=approximated)
+    return Expected(graph=graph, exact=exact, rounded=near)
 
 
 def _verdict(name: str, wide: bool, exact: np.ndarray, rounded: np.ndarray, got: np.ndarray) -> Verdict:

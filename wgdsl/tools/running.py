@@ -76,7 +76,7 @@ def run(
     """Run once, outputs filled with NaN before; then check and time. seed: of the inputs. order: a seed of the order of events,
     in the simulator alone; None is the canonical one."""
     inputs = _inputs(kernel, dims, seed)
-    given = kernel.interface.sort((), {**inputs, **_parameters(kernel, dims)}, None)
+    given = kernel.interface.sort((), {**inputs, **parameters(kernel, dims)}, None)
     bound = kernel.bound(given)
     untouched = {n.tensor: unwritten(shape_of(n, bound), n.dtype) for n in kernel.graph.outputs}
     outputs = {name: a.copy() for name, a in untouched.items()}
@@ -105,7 +105,7 @@ def interleaved(
 ) -> tuple[Mapping[str, int], list[list[float]]]:
     """Every dim of a call, and seconds of many launches of each of several kernels of one program on the same inputs. They take
     turns, a round each, so that a card that grows warm slows down all of them."""
-    inputs, told = _inputs(kernels[0], dims, 0), _parameters(kernels[0], dims)
+    inputs, told = _inputs(kernels[0], dims, 0), parameters(kernels[0], dims)
     bound = kernels[0].bound(kernels[0].interface.sort((), {**inputs, **told}, None))
     found: list[list[float]] = [[] for _ in kernels]
     for _ in range(rounds):
@@ -131,7 +131,7 @@ def every_dim(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
         raise WgError(DimsDontFit(why=str(e), dims=kernel.graph.dims)) from None
 
 
-def _parameters(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
+def parameters(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, int]:
     """Dims that the call has to be told."""
     return {name: dims[name] for name in call_dims(kernel.graph) if name in dims}
 
@@ -224,7 +224,7 @@ def perform(kernel: Kernel, journal: Journal, request: Request, arguments: list[
 def measure(kernel: Kernel, names: Mapping[str, str], dims: Mapping[str, int], seed: int, output: Path) -> list[str]:
     """Run it for what its texts note, and write the trace. Lines to print."""
     with busy():
-        notes = noted(kernel, _inputs(kernel, dims, seed), _parameters(kernel, dims), names)
+        notes = noted(kernel, _inputs(kernel, dims, seed), parameters(kernel, dims), names)
         machine = cuda.device(cuda.current_device()).name
     shape = {k.name: (KEPT + 1, k.threads // WARPGROUP) for k in kernel.roles.kernels}
     found = [measured(k, notes[k.name].reshape(shape[k.name]), machine) for k in kernel.roles.kernels if k.name in notes]
@@ -237,7 +237,7 @@ def probed(kernel: Kernel, dims: Mapping[str, int], device: str, request: Reques
     inputs, output = _inputs(kernel, dims, request.seed or 0), request.probe_out
     order = request.seed if device == "sim" else None
     with busy():
-        tiles = kernel.probe(**inputs, **_parameters(kernel, dims), device=device, seed=order)
+        tiles = kernel.probe(**inputs, **parameters(kernel, dims), device=device, seed=order)
     lines = [f"ran on {device}: {len(tiles)} tiles were looked at"]
     lines += order_lines(orders_of(kernel, order)) if order is not None else []
     lines += [f"  {key}: {_shape(a)}" for key, a in list(tiles.items())[:SHOWN]]
