@@ -227,9 +227,11 @@ def _fixing(found: Found, journal: Journal, dims: Mapping[str, int]) -> tuple[An
 
 
 def _seconds(graph: Any, roles: Any, dims: Mapping[str, int]) -> float | None:
+    from .sim.launched import predict_cycles
+
     if roles.target not in MACHINES:
         return None
-    cycles = sum(p.cycles for p in _predicted(graph, roles, dims))
+    cycles = sum(predict_cycles(k, _free(graph, dims), frozenset(graph.increasing)) for k in roles.kernels)
     return cycles / MACHINES[roles.target].clock.value / 1e9
 
 
@@ -297,13 +299,9 @@ def simulated(roles: Any, arrays: Any, scalars: Any, dims: Mapping[str, int], se
 
 def predicted(kernel: Kernel, dims: Mapping[str, int]) -> tuple[Any, ...]:
     """How long each kernel of a schedule takes by the cycle model of its target, which has one."""
-    return _predicted(kernel.graph, kernel.roles, dims)
-
-
-def _predicted(graph: Any, roles: Any, dims: Mapping[str, int]) -> tuple[Any, ...]:
     from .sim.launched import predict
 
-    return tuple(predict(k, _free(graph, dims), frozenset(graph.increasing)) for k in roles.kernels)
+    return tuple(predict(k, _free(kernel.graph, dims), frozenset(kernel.graph.increasing)) for k in kernel.roles.kernels)
 
 
 def timed(kernel: Kernel) -> tuple[Kernel, dict[str, str]]:

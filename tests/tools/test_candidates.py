@@ -49,6 +49,10 @@ def test_without_entries_there_is_the_schedule(field):
     assert names(field("")) == ["pipelined"]
 
 
+def test_a_home_without_a_ring_has_one_slot(field):
+    assert names(field("tune { ring Cs in {1, 2} }")) == ["pipelined", "pipelined {ring Cs 2}"]
+
+
 def test_names_mean_what_they_were_made_for(field):
     found = field("tune { tile n in {64, 256}; registers math in {232, 240}; warpgroups math in {1, 2} }")
     assert len(names(found)) == 8

@@ -43,18 +43,12 @@ class Assumed:
 def predict(kernel: m.Kernel, dims: Mapping[str, int], increasing: Collection[str] = ()) -> Predicted:
     """Of one kernel; its target has a machine. increasing: tensors of offsets."""
     cycles = MACHINES[kernel.target]
-    flags = {p.name: 1.0 for p in kernel.params if p.kind == "flag"}
-    apart = max(dims.values(), default=0)
-    integers = {t.name: Assumed(apart if t.name in increasing else None) for t in kernel.tensors if t.dtype.kind == "int"}
-    world = World(kernel=kernel, dims=dims, scalars=flags, tensors=integers, limit=STEP_LIMIT)  # pyright: ignore[reportArgumentType]
     items = items_of(kernel, dims)
-    costs = _Costs(world, cycles, items)
+    costs = _Costs(_world(kernel, dims, increasing), cycles, items)
     longest = max(items, key=lambda x: costs.of(x).first, default=None)
-    on_sms = _launch(kernel, cycles, [costs.of(x) for x in items])
-    nbytes = _bytes(kernel, dims) if items else 0.0
-    memory = nbytes / cycles.bandwidth.value * cycles.clock.value * 1e9
+    on_sms, memory = _ends(costs, dims, items)
     return Predicted(
-        timeline=_timeline(world, cycles, longest),
+        timeline=_timeline(costs.world, cycles, longest),
         items=len(items),
         kinds=len(costs.kinds),
         resident=kernel.resident,
@@ -62,6 +56,26 @@ def predict(kernel: m.Kernel, dims: Mapping[str, int], increasing: Collection[st
         cycles=max(on_sms, memory),
         bound="SMs" if on_sms >= memory else "memory",
     )
+
+
+def predict_cycles(kernel: m.Kernel, dims: Mapping[str, int], increasing: Collection[str] = ()) -> float:
+    """Those of the launch alone."""
+    items = items_of(kernel, dims)
+    return max(_ends(_Costs(_world(kernel, dims, increasing), MACHINES[kernel.target], items), dims, items))
+
+
+def _world(kernel: m.Kernel, dims: Mapping[str, int], increasing: Collection[str]) -> World:
+    flags = {p.name: 1.0 for p in kernel.params if p.kind == "flag"}
+    apart = max(dims.values(), default=0)
+    integers = {t.name: Assumed(apart if t.name in increasing else None) for t in kernel.tensors if t.dtype.kind == "int"}
+    return World(kernel=kernel, dims=dims, scalars=flags, tensors=integers, limit=STEP_LIMIT)  # pyright: ignore[reportArgumentType]
+
+
+def _ends(costs: _Costs, dims: Mapping[str, int], items: Sequence[Item]) -> tuple[float, float]:
+    """When the SMs are done, and when all tensors could have passed."""
+    kernel, cycles = costs.world.kernel, costs.cycles
+    nbytes = _bytes(kernel, dims) if items else 0.0
+    return _launch(kernel, cycles, [costs.of(x) for x in items]), nbytes / cycles.bandwidth.value * cycles.clock.value * 1e9
 
 
 def _timeline(world: World, cycles: Cycles, item: Item | None) -> Timeline:

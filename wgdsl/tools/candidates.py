@@ -84,7 +84,7 @@ class Structure:
             schedule, options = picked(found.schedule, c.values)
             own = share_out(found.program, schedule, options)[1]
             items = settle(schedule, own, program_names(found.program, graph)).items
-            return frozenset(i for i in split(items) if not isinstance(i, ast.TuneDecl | ast.OptionDecl))
+            return frozenset(_full(i) for i in split(items) if not isinstance(i, ast.TuneDecl | ast.OptionDecl))
         except WgError:
             return c
 
@@ -177,6 +177,12 @@ def _structure(
     named = str(replace(c, values=(*c.values, *given)))  # the values of an entry may depend on options
     opened = space(file, program=program, schedule=named, target=first.schedule.target, settings=lambda _: own)
     return Structure(asked=c, space=opened, given=given, settings=own)
+
+
+def _full(item: ast.ScheduleItem) -> ast.ScheduleItem:
+    """With what it says by leaving it out."""
+    alone = isinstance(item, ast.HomeDecl) and item.ring is None
+    return replace(item, ring=ast.Number(value=1)) if alone else item
 
 
 def _combinations(choices: Sequence[Choice]) -> Iterator[tuple[Picked, ...]]:
