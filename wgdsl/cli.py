@@ -27,7 +27,7 @@ File = Annotated[Path, typer.Argument(help="a `.wg` file", show_default=False)]
 Files = Annotated[list[Path], typer.Argument(help="`.wg` files", show_default=False)]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE ...", help="an option, a dim or a type")]
 Program = Annotated[str | None, typer.Option("--program", metavar="NAME", help="which, if the file holds several")]
-Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the first there is")]
+Schedule = Annotated[str | None, typer.Option("--schedule", metavar="NAME|FILE", help="default: the best there is (`choose`)")]
 Target = Annotated[str, typer.Option("--target", metavar="ARCH", help="`wgdsl targets` lists them; auto: this GPU's")]
 Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write there instead")]
 Passes = Annotated[list[str] | None, typer.Option("--print-after", metavar="PASS", help="print the form that this pass made")]
@@ -169,7 +169,7 @@ def run(
     report_to(watched)
     if timeline is not None and (cuda or probe or time or check):
         raise typer.BadParameter("`--timeline` runs a text of its own: without `--cuda`, `--probe`, `--time`, `--check`")
-    prepared = _prepared(file, set_, program, schedule, target, print_after, probe)
+    prepared = _prepared(file, set_, program, schedule, target, print_after, probe, dims)
     request = Request(
         dims=tuple(dims or ()),
         device=device,
@@ -264,6 +264,20 @@ def time_candidates(contest: Path, journal: Path) -> None:
     from .tools.gpu_stopwatch import run_contest
 
     run_contest(contest, journal)
+
+
+@app.command()
+def choose(
+    file: File,
+    set_: Set = None,
+    dims: Annotated[list[str] | None, typer.Option("--dims", metavar="B=2,M=512 ...", help="the lengths of a call")] = None,
+    program: Program = None,
+    target: Target = "auto",
+) -> None:
+    """List the schedules for a program, the best first, with what was measured of them, and the one that is taken."""
+    from .tools.choosing import choice_text
+
+    typer.echo(choice_text(file, set_ or [], dims or [], program, target), nl=False)
 
 
 @app.command()
@@ -362,7 +376,7 @@ def timeline(
     request = Request(
         dims=tuple(dims or ()), output=output, svg=svg, beside=tuple(beside or ()), window=(start, start + cycles)
     )
-    for line in timelines(_prepared(file, set_, program, schedule, target), request):
+    for line in timelines(_prepared(file, set_, program, schedule, target, dims=dims), request):
         typer.echo(line)
 
 
@@ -394,9 +408,10 @@ def _prepared(
     target: str,
     print_after: list[str] | None = None,
     probe: list[str] | None = None,
+    dims: list[str] | None = None,
 ) -> tuple[Any, Any]:
     from .driver import prepare
-    from .settings import sort_settings
+    from .settings import numbers, sort_settings
     from .tools.emitting import print_forms
     from .tools.probes import with_probes
 
@@ -407,6 +422,7 @@ def _prepared(
         target=target,
         settings=lambda found: sort_settings(found, set_ or []),
         edit=lambda s: with_probes(s, probe or []),
+        lengths=numbers(dims or []),
     )
     print_forms(journal, print_after or [])
     return kernel, journal

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,24 @@ from .diagnostics.model import EnvironmentFault, InternalError, Problem, WgError
 from .diagnostics.runtime import DimsToFix
 from .diagnostics.schedule import AxisNotCovered, ExtentNotFixed
 from .fitting import fitted
+from .foundation.resources import table_files
 from .foundation.source import Source
+from .measured.field import Field
+from .measured.nearest import Ranked, Shape
+from .measured.nominal import nominal
+from .measured.pick import NoneLegal, Picker, Refusal
+from .measured.places import files_beside, rows_of
 from .resolve.settle import share_out
 from .resolve.tuning import Choice
 from .runtime import lowered
+from .runtime.call import Interface
+from .runtime.choosing import Choosing
 from .runtime.kernel import Forms, Kernel
-from .sources import Found, find, is_text
+from .sources import Found, Open, find, find_open, is_text
 from .syntax import ast
 from .syntax.candidate import candidate, is_candidate
 from .syntax.lines import Explicit
-from .targets.choice import TARGETS, Wanted, resolve
+from .targets.choice import TARGETS, Wanted, number, resolve, serves
 from .targets.cycles import MACHINES
 
 TRIAL_SIZES = (128, 64)  # of a dim that has to be fixed: what `mended` tries
@@ -50,6 +59,7 @@ class Journal:
         self.settings = settings or Settings()
         self.forms: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
+        self.schedule = ""  # as it was named, or chosen
 
     def step(self, name: str, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Run a pass; keep its form and its time under its name."""
@@ -77,7 +87,7 @@ def lower(found: Found, settings: Settings, journal: Journal) -> Forms:
         entries={k.name: entry_name(k) for k in checked.program.kernels},
         backends=_backends(graph, checked),
         seconds=journal.seconds,
-        choices={d.name: d.choices for d in found.program.items if isinstance(d, ast.TypeDecl)},
+        choices=_choices(found.program),
         told=found.told,
     )
 
@@ -227,12 +237,17 @@ def _fixing(found: Found, journal: Journal, dims: Mapping[str, int]) -> tuple[An
 
 
 def _seconds(graph: Any, roles: Any, dims: Mapping[str, int]) -> float | None:
-    from .sim.launched import predict_cycles
-
     if roles.target not in MACHINES:
         return None
-    cycles = sum(predict_cycles(k, _free(graph, dims), frozenset(graph.increasing)) for k in roles.kernels)
-    return cycles / MACHINES[roles.target].clock.value / 1e9
+    return _all_cycles(graph, roles, dims, roles.target) / MACHINES[roles.target].clock.value / 1e9
+
+
+def _all_cycles(graph: Any, roles: Any, dims: Mapping[str, int], machine: str) -> float:
+    """Of a call by the cycle model of a target, which may be an earlier one of the family."""
+    from .sim.launched import predict_cycles
+
+    kernels = (replace(k, target=machine) for k in roles.kernels)
+    return sum(predict_cycles(k, _free(graph, dims), frozenset(graph.increasing)) for k in kernels)
 
 
 def wanted(target: str | None) -> Wanted:
@@ -320,24 +335,151 @@ def prepare(
     target: str | None = None,
     settings: Settings | Callable[[Found], Settings] | None = None,
     edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
+    lengths: Mapping[str, int] | None = None,
 ) -> tuple[Kernel, Journal]:
     """A kernel whose CUDA text is made but not compiled, and its journal. `settings` may depend on the program found; `edit`
-    changes the schedule before it is lowered. Without a target the text is the same on every machine."""
+    changes the schedule before it is lowered. Without a target the text is the same on every machine. Without a schedule it is
+    the best there is for what is fixed, and for the `lengths` of a call as far as they are known."""
+    made = partial(prepare_under, given, program=program, target=target, settings=settings, edit=edit)
+    if schedule is not None:
+        return made(schedule)
+    with guarded(Journal()):
+        there = field_for(given, program=program, target=target, settings=settings)
+        if there.alone:
+            return made(there.names[0])
+        picker = there.picker(partial(made, trial=True))
+        pick = picked(there, made, partial(picker.pick, lengths or {}))
+        return _telling(pick.made[0], there.told(pick, lengths or {})), pick.made[1]
+
+
+def _telling(kernel: Kernel, lines: tuple[str, ...]) -> Kernel:
+    """The same kernel; its report says more of how it was chosen."""
+    return Kernel(replace(kernel.forms, told=(*lines, *kernel.forms.told)), kernel.cache)
+
+
+def prepare_under(
+    given: str | Path,
+    schedule: str | Path,
+    *,
+    program: str | None = None,
+    target: str | None = None,
+    settings: Settings | Callable[[Found], Settings] | None = None,
+    edit: Callable[[ast.Schedule], ast.Schedule] | None = None,
+    trial: bool = False,
+) -> tuple[Kernel, Journal]:
+    """The same under a schedule. trial: nobody looks for what would help if it can't be compiled."""
     journal = Journal()
     with guarded(journal):
         start = time.perf_counter()
         found = find(given, program=program, schedule=schedule, wanted=wanted(target))
         found = replace(found, schedule=edit(found.schedule)) if edit is not None else found
-        journal.sources = list(found.sources)
+        journal.sources, journal.schedule = list(found.sources), str(schedule)
         journal.forms["parse"], journal.seconds["parse"] = found, time.perf_counter() - start
         journal.settings = held(found, (settings(found) if callable(settings) else settings) or Settings())
         try:
             forms = lower(found, journal.settings, journal)
         except WgError as e:
+            if trial:
+                raise
             if not any(isinstance(p, UNFIXED) for p in e.problems):
                 raise WgError(proposing(journal, e)) from e
             raise WgError(mended(found, journal.settings, e)) from e
         return Kernel(forms), journal
+
+
+def field_for(
+    given: str | Path,
+    *,
+    program: str | None = None,
+    target: str | None = None,
+    settings: Settings | Callable[[Found], Settings] | None = None,
+) -> Field:
+    """The schedules for a program and what was measured of them, remembered. Raises WgError as `find` does, for what is wrong
+    with the program, and for tables that are none (WG0660)."""
+    kept = wanted(target)
+    fixed = _fixed(given, program, kept, settings) if callable(settings) else settings or Settings()
+    attempt = partial(_kernel, given, target=target, settings=fixed, program=program, trial=True)
+    tables = [*table_files(), *(() if is_text(given) else files_beside(Path(given)))]
+    asked = _request(given, None, (program, kept, fixed), tables)
+    return lowered.remembered(
+        asked, lambda: _field(find_open(given, program=program, wanted=kept), fixed, kept, attempt), lambda found: found.texts
+    )
+
+
+def _fixed(given: str | Path, program: str | None, kept: Wanted, settings: Callable[[Found], Settings]) -> Settings:
+    """What is fixed, as the first of the schedules has it that takes it. Raises WgError if none does."""
+    failed: WgError | None = None
+    there = find_open(given, program=program, wanted=kept)
+    for s in there.schedules:
+        try:
+            return settings(Found(program=there.program, schedule=s, sources=there.sources))
+        except WgError as e:
+            failed = failed or e
+    assert failed is not None, "there is a schedule"
+    raise failed
+
+
+def _field(there: Open, fixed: Settings, kept: Wanted, attempt: Callable[[str], tuple[Kernel, Journal]]) -> Field:
+    from .analyse.analyse import analyse
+
+    rows = rows_of(there.program.name, there.target, there.path, shipped=there.shipped)
+    texts = (*(s.text for s in there.sources), *dict.fromkeys(m.text for m in rows))
+    found = Field(program=there.program.name, target=there.target, names=there.names, texts=texts, rows=rows)
+    if found.alone:
+        return found
+    own = {d.name for d in there.program.items if isinstance(d, ast.OptionDecl)}
+    options = {n: v for n, v in fixed.options.items() if n in own}
+    graph = analyse(there.program, options=options, types=fixed.types, dims=fixed.dims)
+    shape = Shape(
+        types={n: t.name for n, t in graph.types.items()},
+        options=graph.options,
+        fixed=graph.fixed,
+        card=kept.gpu.name if kept.gpu is not None else "",
+    )
+    return replace(
+        found,
+        shape=shape,
+        rest=tuple(Ranked(candidate=n) for n in there.names) if rows else _by_model(there.names, attempt),
+        graph=graph,
+        choices=_choices(there.program),
+    )
+
+
+def _choices(program: ast.Program) -> dict[str, tuple[str, ...]]:
+    return {d.name: d.choices for d in program.items if isinstance(d, ast.TypeDecl)}
+
+
+def _by_model(names: Sequence[str], attempt: Callable[[str], tuple[Kernel, Journal]]) -> tuple[Ranked, ...]:
+    """The schedules that can be compiled, the quickest first by the cycle model, at a call of middling size; then the others,
+    and those of which the model says nothing, as they were found."""
+    picker = Picker((), (), Shape(), attempt)
+    tried = {n: picker.tried(n) for n in names}
+    legal = {n: made[0] for n, made in tried.items() if not isinstance(made, Refusal)}
+    cycles: dict[str, float] = {}
+    if len(legal) > 1:
+        first = next(iter(legal.values()))
+        dims = {**nominal(first.roles, first.graph.dims), **first.graph.fixed}
+        cycles = {n: c for n, k in legal.items() if (c := _cycles(k, dims)) is not None}
+    ranked = [Ranked(candidate=n, cycles=cycles[n]) for n in sorted(cycles, key=lambda n: cycles[n])]
+    refused = {n: made.why for n, made in tried.items() if isinstance(made, Refusal)}
+    return (*ranked, *(Ranked(candidate=n, refused=refused.get(n, "")) for n in names if n not in cycles))
+
+
+def _cycles(kernel: Kernel, dims: Mapping[str, int]) -> float | None:
+    """Those of a call by the model of the target, or of the latest before it of its family; None if neither has one."""
+    machine = max((t for t in MACHINES if serves(t, kernel.target)), key=number, default=None)
+    return None if machine is None else _all_cycles(kernel.graph, kernel.roles, dims, machine)
+
+
+def picked(there: Field, made: Callable[[str], Any], pick: Callable[[], Any]) -> Any:
+    """What `pick` takes. Raises WgError if every candidate is refused."""
+    try:
+        return pick()
+    except NoneLegal as e:
+        open_ = {r.candidate for r in e.refusals if any(isinstance(p, UNFIXED) for p in r.problems)}
+        for name in (n for n in there.names if n in open_):
+            made(name)  # which says what has to be fixed
+        raise there.refused(e.refusals) from None
 
 
 def mended(found: Found, settings: Settings, failed: WgError) -> list[Problem]:
@@ -452,38 +594,69 @@ def compile(
 
     given: the path of a `.wg` file, or its text.  schedule: the name of one of that file's, of its folder's or of the shipped
     schedules for this program; or the path of a `.wg` file; each perhaps with values in braces, as `wgdsl tune` writes them;
-    or a text; by default the first there is.  target: `sm_90a` and the
-    like; or `auto`, the GPU of this machine, or without one what the schedule is written for.  dims, types, options: what is
-    fixed at compile time; other dims are read from the arguments of each call.  program: which, if the file holds several.
-    build: False puts NVRTC off until the binary is needed, which the simulator never does.
+    or a text; by default the one that was measured to be the fastest for what is fixed and, where they matter, the lengths of
+    each call.  target: `sm_90a` and the like; or `auto`, the GPU of this machine, or without one what the schedule is written
+    for.  dims, types, options: what is fixed at compile time; other dims are read from the arguments of each call.  program:
+    which, if the file holds several.  build: False puts NVRTC off until the binary is needed, which the simulator never does;
+    where lengths matter, `pick(M=4096).build()` does it for one.
 
     Raises WgError for mistakes in the texts or in these arguments, EnvironmentFault without NVRTC.
     """
     settings = Settings(options=dict(options or {}), types=dict(types or {}), dims=dict(dims or {}))
-
-    def made() -> tuple[Forms, Journal]:
-        kernel, journal = prepare(given, program=program, schedule=schedule, target=target, settings=settings)
-        return replace(kernel.forms, backends={}), journal  # these two can be pickled
-
-    with guarded(Journal()):
-        asked = _request(given, schedule, (program, wanted(target), settings))
-    forms, journal = lowered.remembered(asked, made, lambda kept: (s.text for s in kept[1].sources))
-    kernel = Kernel(replace(forms, backends=_backends(forms.graph, journal.forms["verify"])))
-    if build:
+    made = partial(_kernel, given, target=target, settings=settings, program=program)
+    if schedule is not None:
+        kernel, journal = made(schedule)
+    else:
+        kernel, journal = _chosen(given, target, settings, program, made)
+    if build and journal is not None:
         with guarded(journal):
             kernel.build()
     return kernel
 
 
-def _request(given: str | Path, schedule: str | Path | None, others: tuple[Any, ...]) -> lowered.Request | None:
-    """What tells one compilation from another."""
+def _kernel(
+    given: str | Path, schedule: str | Path, *, target: str | None, settings: Settings, program: str | None, trial: bool = False
+) -> tuple[Kernel, Journal]:
+    """A kernel under a schedule, remembered."""
+
+    def made() -> tuple[Forms, Journal]:
+        kernel, journal = prepare_under(given, schedule, program=program, target=target, settings=settings, trial=trial)
+        return replace(kernel.forms, backends={}), journal  # these two can be pickled
+
+    with guarded(Journal()):
+        asked = _request(given, schedule, (program, wanted(target), settings))
+    forms, journal = lowered.remembered(asked, made, lambda kept: (s.text for s in kept[1].sources))
+    return Kernel(replace(forms, backends=_backends(forms.graph, journal.forms["verify"]))), journal
+
+
+def _chosen(
+    given: str | Path, target: str, settings: Settings, program: str | None, made: Callable[..., tuple[Kernel, Journal]]
+) -> tuple[Kernel, Journal | None]:
+    """The kernel under the best schedule, with its journal; where lengths matter, one that chooses at each call."""
+    with guarded(Journal()):
+        there = field_for(given, program=program, target=target, settings=settings)
+        if there.alone:
+            return made(there.names[0])
+        picker = there.picker(partial(made, trial=True))
+        settled = picked(there, made, picker.settled)
+        if settled is not None:
+            return _telling(settled.made[0], there.told(settled, {})), settled.made[1]
+        assert there.graph is not None, "there is something to choose"
+        told = lambda dims: there.told(picker.pick(dims), dims)  # noqa: E731
+        return Choosing(Interface(there.graph, there.choices), lambda dims: picker.pick(dims).made[0], told), None
+
+
+def _request(
+    given: str | Path, schedule: str | Path | None, others: tuple[Any, ...], tables: Sequence[Path] = ()
+) -> lowered.Request | None:
+    """What tells one compilation from another. tables: files beside the `.wg` files that it depends on."""
     named = candidate(str(schedule)).schedule if is_candidate(schedule) else schedule
     texts = [str(x) for x in (given, named) if is_text(x)]
     files = [] if is_text(given) else [Path(given)]
     if named is not None and not is_text(named) and str(named).endswith(".wg"):
         files.append(Path(named))
     words = [repr((others, str(given), str(schedule), Path.cwd() if files else ""))]
-    return lowered.request(words, texts, files, None if is_text(given) else Path(given).parent)
+    return lowered.request(words, texts, [*files, *tables], None if is_text(given) else Path(given).parent)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from .diagnostics.hints import nearest
 from .diagnostics.model import WgError
 from .diagnostics.resolve import AmbiguousBase, BadRenaming, BaseCycle, UnknownBase
 from .diagnostics.runtime import AmbiguousSchedule, TargetMismatch, UnknownProgram, UnknownSchedule, UnknownTarget
-from .foundation.resources import schedule_files
+from .foundation.resources import is_shipped, schedule_files
 from .foundation.source import Source, Span
 from .reading import TEXT_PATH, Unit, display_path, is_text, read_unit
 from .resolve.extend import extend
@@ -31,6 +31,7 @@ from .syntax.options import OptionValue
 from .targets.choice import TARGETS, Wanted, number, serves, specific, unknown_target
 
 ANY = Wanted()
+SHIPPED = 2  # the last of the places in which a schedule is looked up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,16 +112,21 @@ def find_schedule(program: str, name: str | Path | None, own: Unit, wanted: Want
     Raises WgError (WG0651, WG0652, WG0658) if there is none, none for the target, or several of one name in one place; and
     what is wrong with what it extends (WG09xx).
     """
+    return _only(_fitting(program, name, own, wanted)[1], program)
+
+
+def _fitting(program: str, name: str | Path | None, own: Unit, wanted: Wanted) -> tuple[int, list[Whole]]:
+    """The number of the first place that has schedules for what is wanted, and these, the nearest to it first."""
     if name is not None and (is_text(name) or str(name).endswith(".wg")):
         places = iter([_for_program(_all_rows(read_unit(name)), program, None, strict=True)])
     else:
         places = schedules_for(program, own, None if name is None else str(name))
     looked: list[list[Whole]] = []  # a place is read only if those before it have nothing: its mistakes concern nobody else
-    for place in places:
+    for at, place in enumerate(places):
         looked.append(place)
         fit = [whole for whole in place if _target(whole.schedule, wanted) is not None]
         if fit:
-            return _only(sorted(fit, key=lambda w: wanted.distance(w.schedule.target)), program)
+            return at, sorted(fit, key=lambda w: wanted.distance(w.schedule.target))
         if any(isinstance(whole.schedule, Explicit) for whole in place):
             break  # it was written out to be run: nothing stands in for it
     others = [whole.schedule for place in looked for whole in place]
@@ -129,6 +135,51 @@ def find_schedule(program: str, name: str | Path | None, own: Unit, wanted: Want
     known = tuple(dict.fromkeys(w.schedule.name for place in schedules_for(program, own) for w in place))
     unknown = UnknownSchedule(name=TEXT_PATH if is_text(name) else str(name or ""), program=program, known=known)
     raise WgError([unknown, *misnamed(own)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Open:
+    """A program for which no schedule is named: those that there are to choose from, by name in the order in which they are
+    found. written: the target that they are written for; target: the one that they are compiled for.  shipped: whether they
+    are shipped ones, or those of a shipped program, and not the user's.  several: whether the program's file has others.
+    path: that file, if it is one."""
+
+    program: ast.Program
+    schedules: tuple[ast.Schedule, ...]
+    written: str
+    target: str
+    shipped: bool
+    several: bool
+    path: Path | None
+    sources: tuple[Source, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.schedules)
+
+
+def find_open(given: str | Path, *, program: str | None = None, wanted: Wanted = ANY) -> Open:
+    """The schedules that may be taken: all of the first place that has any, for the target that is nearest to what is wanted.
+    Raises WgError as `find` does."""
+    unit = read_unit(given)
+    chosen = find_program(unit, program)
+    place, fit = _fitting(chosen.name, None, unit, wanted)
+    _only(fit, chosen.name)
+    first = fit[0].schedule
+    named = {w.schedule.name: w for w in reversed(fit)}  # by its name each of them can be had again
+    alike = [w for w in fit if named[w.schedule.name] is w and w.schedule.target == first.target]
+    target = _target(first, wanted)
+    assert target is not None, "only such schedules are found"
+    return Open(
+        program=chosen,
+        schedules=tuple(w.schedule for w in alike),
+        written=first.target,
+        target=target,
+        shipped=place == SHIPPED or (unit.path is not None and is_shipped(unit.path)),
+        several=len(unit.programs) > 1,
+        path=unit.path,
+        sources=tuple(dict.fromkeys((*unit.sources, *(s for w in alike for s in w.sources)))),
+    )
 
 
 def _mismatch(s: ast.Schedule, wanted: Wanted, program: str, own: Unit) -> TargetMismatch | UnknownTarget:

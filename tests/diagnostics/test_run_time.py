@@ -70,6 +70,11 @@ PROBLEMS = [
         why="`tiles` are for N = 450, and N is 449 in this call", cure="list the tiles of these arrays: `list_tiles`"
     ),
     runtime.BadCandidate(text="three {tile j = 96}", why="`tile j = 96` is no value of a `tune` entry"),
+    runtime.NothingLegal(
+        program="attention",
+        target="sm_90a",
+        refused=(("fa3", "WG0707", "role `math` needs 272 registers"), ("simple", "WG0708", "262144 bytes are needed")),
+    ),
     runtime.BadTable(path="my.sm_90a.json", row=3, why="it has no times"),
     runtime.EditedTextRefused(path="edited.cu", log='edited.cu(1): error: identifier "x" is undefined\n1 error detected'),
 ]

@@ -46,8 +46,8 @@ def passes(monkeypatch) -> list[int]:
     return ran
 
 
-def compile(given=GEMM, **named) -> wgdsl.Kernel:
-    return wgdsl.compile(given, build=False, **named)
+def compile(given=GEMM, schedule: str | Path | None = "pipelined", **named) -> wgdsl.Kernel:
+    return wgdsl.compile(given, schedule, build=False, **named)
 
 
 def entries(folder: Path) -> list[Path]:
@@ -92,12 +92,14 @@ def test_a_schedule_with_a_probe_is_remembered_with_it(passes):
 def test_an_edit_between_parsing_and_lowering_stays_out_of_what_is_remembered(passes, folder):
     """`wgdsl run --probe` changes the schedule behind the request: nobody else may get what comes of it."""
     dims = {"D": 64, "E": 64}
-    plain = compile(ATTENTION, dims=dims)
-    probed, _ = driver.prepare(ATTENTION, settings=driver.Settings(dims=dims), edit=lambda s: with_probes(s, ["P"]))
+    plain = compile(ATTENTION, "fa3", dims=dims)
+    probed, _ = driver.prepare(
+        ATTENTION, schedule="fa3", settings=driver.Settings(dims=dims), edit=lambda s: with_probes(s, ["P"])
+    )
     assert "probe" in probed.cuda and len(entries(folder)) == 1
-    assert compile(ATTENTION, dims=dims).cuda == plain.cuda
+    assert compile(ATTENTION, "fa3", dims=dims).cuda == plain.cuda
     lowered.forget()
-    assert compile(ATTENTION, dims=dims).cuda == plain.cuda and "probe" not in plain.cuda
+    assert compile(ATTENTION, "fa3", dims=dims).cuda == plain.cuda and "probe" not in plain.cuda
     assert len(passes) == 2
 
 
@@ -116,7 +118,7 @@ def test_what_tells_requests_apart(passes):
         {"types": {"T": "bf16"}},
         {"options": {"bias": True}},
         {"dims": {"K": 128}},
-        {"schedule": "pipelined"},
+        {"schedule": "turns"},
         {"schedule": PIPELINED},
         {"schedule": PIPELINED.read_text()},
         {"target": "sm_90a"},
@@ -156,13 +158,13 @@ def test_an_edit_of_the_schedule_shows_at_once(tmp_path, passes):
     program, near = tmp_path / "p.wg", tmp_path / "near.wg"
     program.write_text(GEMM.read_text())
     near.write_text(PIPELINED.read_text())
-    before = compile(program)
+    before = compile(program, None)
     near.write_text(re.sub(r"ring \d+", "ring 2", PIPELINED.read_text()))
-    assert compile(program).cuda != before.cuda
+    assert compile(program, None).cuda != before.cuda
     near.unlink()
     assert compile(program, schedule="pipelined").roles.schedule == "pipelined", "now it is the shipped one"
     (tmp_path / "other.wg").write_text(PIPELINED.read_text().replace("pipelined", "mine"))
-    assert compile(program).roles.schedule == "mine", "a file that appears counts too"
+    assert compile(program, None).roles.schedule == "mine", "a file that appears counts too"
     assert len(passes) == 4
 
 

@@ -691,6 +691,29 @@ class BadTable(Problem):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NothingLegal(Problem):
+    code: ClassVar[str] = "WG0661"
+    doc: ClassVar[str] = (
+        "Where no schedule is named, the first is taken that can be compiled for the types, options and dims that are given.\n"
+        "Here none can. Name one with `--schedule` to see all that is wrong with it, and what would fit."
+    )
+    program: str
+    target: str
+    refused: tuple[tuple[str, str, str], ...]  # name, code, title
+
+    def title(self) -> str:
+        return (
+            f"none of the {len(self.refused)} schedules for program `{self.program}` on {self.target} can be compiled for this"
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{name}: {code}: {title}" for name, code, title in self.refused)
+
+    def help(self) -> str:
+        return f"`--schedule {self.refused[0][0]}` shows what would fit, or write a schedule for these sizes"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BadCandidate(Problem):
     code: ClassVar[str] = "WG0665"
     doc: ClassVar[str] = (

@@ -10,6 +10,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[1]
 _KINDS = ("grammar", "schedules", "examples")
 FAMILIES = ("hopper", "ampere")  # folders of `schedules`, the latest first: where nobody names a target, theirs count
+MEASURED = "measured"  # the folder of `schedules` that holds tables of times
 
 
 def resource(kind: str, *parts: str) -> Path:
@@ -26,6 +27,12 @@ def resource(kind: str, *parts: str) -> Path:
     return path
 
 
+def is_shipped(path: Path) -> bool:
+    """Whether a file is one of the shipped schedules or example programs."""
+    kinds = ("schedules", "examples")
+    return any(path.resolve().is_relative_to(resource(kind).resolve()) for kind in kinds)
+
+
 def grammar_path() -> Path:
     """The grammar of `.wg` files, programs and schedules alike."""
     return resource("grammar", "wg.lark")
@@ -34,3 +41,8 @@ def grammar_path() -> Path:
 def schedule_files() -> list[Path]:
     """Every shipped schedule file, in the order in which they are looked through: those of the latest family first."""
     return [p for family in FAMILIES for p in sorted(resource("schedules", family).rglob("*.wg"))]
+
+
+def table_files() -> list[Path]:
+    """Every shipped table of measured times."""
+    return sorted((resource("schedules") / MEASURED).glob("*.json"))

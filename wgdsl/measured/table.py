@@ -21,14 +21,13 @@ from typing import Any
 from ..diagnostics.hints import nearest
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import BadTable
-from ..foundation.resources import resource
+from ..foundation.resources import MEASURED, resource
 from ..runtime.store import write_file
 from ..syntax.candidate import candidate
 from ..syntax.options import OptionValue
 
 HEAD = ("program", "target", "card", "date", "command")
 PARTS = ("types", "options", "dims", "microseconds")
-SHIPPED = "measured"  # folder of `schedules`
 LONGEST = 1e12  # microseconds; no time is infinite
 
 Key = tuple[tuple[tuple[str, Any], ...], ...]
@@ -64,8 +63,13 @@ class Table:
     def text(self) -> str:
         """A row a line, in the order of what was measured, so that files of several runs can be compared."""
         head = "".join(f" {json.dumps(name)}: {json.dumps(getattr(self, name))},\n" for name in HEAD)
-        rows = ",\n".join(f"  {_line(r)}" for r in sorted(self.rows, key=lambda r: repr(r.key)))
+        rows = ",\n".join(f"  {_line(r)}" for r in sorted(self.rows, key=_order))
         return f'{{\n{head} "rows": [\n{rows}\n ]\n}}\n'
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    types, options, dims = row.key
+    return (repr(types), repr(options), dims)
 
 
 def _line(row: Row) -> str:
@@ -78,17 +82,23 @@ def table_path(program: str, target: str, source: Path | None = None, *, several
     several: the file holds other programs too.
     """
     if source is None:
-        return resource("schedules") / SHIPPED / f"{program}.{target}.json"
+        return resource("schedules") / MEASURED / f"{program}.{target}.json"
     stem = f"{source.stem}.{program}" if several else source.stem
     return source.with_name(f"{stem}.{target}.json")
 
 
 def read_table(path: Path) -> Table:
     """The table of a file. Raises WgError (WG0660) for what is none."""
+    return parsed_file(path, str(path))[1]
+
+
+def parsed_file(path: Path, shown: str) -> tuple[str, Table]:
+    """The text of a file and the table that it is. `shown`: what messages call it."""
     try:
-        return parsed(path.read_text("utf-8"), str(path))
+        text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
-        raise WgError(BadTable(path=str(path), why=f"it can't be read: {e}")) from e
+        raise WgError(BadTable(path=shown, why=f"it can't be read: {e}")) from e
+    return text, parsed(text, shown)
 
 
 def write_table(path: Path, table: Table) -> None:

@@ -39,21 +39,13 @@ Binaries = Callable[[], Mapping[str, Compiled]]
 Again = Callable[[str, str], Compiled]
 
 
-class Caller:
-    """Runs one program's kernels. `binaries` compiles them when they are first needed, `again` one of them by its name for
-    another architecture."""
+class Calls:
+    """Recognises the calls of one program."""
 
-    def __init__(self, interface: Interface, roles: RoleProgram, entries: Mapping[str, str], binaries: Binaries, again: Again):
-        self.interface, self.roles, self.entries = interface, roles, entries
+    def __init__(self, interface: Interface):
+        self.interface = interface
         self._binder = Binder(interface.graph)
-        self._binaries, self._again = binaries, again
-        self._modules: dict[str, Module] = {}
-        self._launchers = {k.name: Launcher(k) for k in roles.kernels}
-        self._lock = threading.Lock()
-        self._passed = tuple({t.name: t for k in roles.kernels for t in k.tensors if t.temporary}.values())
-        self._blocks = Blocks()
         self._forms = lru_cache(maxsize=FORMS)(self._form)
-        self._plans: Callable[[Any], list[Plan]] = lru_cache(maxsize=PLANS)(lambda key: [])  # cells, filled by `plan`
 
     @property
     def graph(self) -> ProgramGraph:
@@ -85,6 +77,50 @@ class Caller:
         self, args: tuple[Any, ...], named: dict[str, Any], out: Any, form: Form | None = None, cell: Cell | None = None
     ) -> Any:
         """A call looked at in full. If it is of a form that can be recognised, what it came to goes into the cell."""
+        raise NotImplementedError
+
+    def plan(self, given: Given, views: Mapping[str, ArrayView]) -> Plan:
+        """The plan of a call on device arrays. Raises WgError (WG06xx) for shapes, numbers and devices that don't fit; the rest
+        is checked when the plan launches."""
+        raise NotImplementedError
+
+    def global_array(self, kernel: str, name: str, device: int) -> tuple[int, int]:
+        """Address and bytes of an array that the text of one of the kernels declares."""
+        raise NotImplementedError
+
+    def bind(self, given: Given, views: Mapping[str, ArrayView]) -> Bound:
+        """The dims and scalars of a call on arrays of these shapes."""
+        return self._binder.bind({name: v.shape for name, v in views.items()}, given.dims, given.scalars)
+
+    def bound(self, given: Given) -> Bound:
+        """The dims and scalars of a call."""
+        return self.bind(given, {name: view(name, array) for name, array in given.inputs.items()})
+
+    def host_outputs(self, given: Given) -> dict[str, Any]:
+        """NumPy arrays for the results: those given, new ones for the rest."""
+        bound = self.bound(given)
+        made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.interface.written}
+        return {**made, **given.outputs}
+
+
+class Caller(Calls):
+    """Runs one program's kernels. `binaries` compiles them when they are first needed, `again` one of them by its name for
+    another architecture."""
+
+    def __init__(self, interface: Interface, roles: RoleProgram, entries: Mapping[str, str], binaries: Binaries, again: Again):
+        super().__init__(interface)
+        self.roles, self.entries = roles, entries
+        self._binaries, self._again = binaries, again
+        self._modules: dict[str, Module] = {}
+        self._launchers = {k.name: Launcher(k) for k in roles.kernels}
+        self._lock = threading.Lock()
+        self._passed = tuple({t.name: t for k in roles.kernels for t in k.tensors if t.temporary}.values())
+        self._blocks = Blocks()
+        self._plans: Callable[[Any], list[Plan]] = lru_cache(maxsize=PLANS)(lambda key: [])  # cells, filled by `plan`
+
+    def first(
+        self, args: tuple[Any, ...], named: dict[str, Any], out: Any, form: Form | None = None, cell: Cell | None = None
+    ) -> Any:
         cuda.driver()
         given = self.interface.sort(args, named, out)
         views = {name: view(name, array) for name, array in given.inputs.items()}
@@ -124,17 +160,7 @@ class Caller:
             views[node.tensor] = view(node.tensor, array)._replace(readonly=False)  # JAX says it is; nobody has it yet
         return results
 
-    def bind(self, given: Given, views: Mapping[str, ArrayView]) -> Bound:
-        """The dims and scalars of a call on arrays of these shapes."""
-        return self._binder.bind({name: v.shape for name, v in views.items()}, given.dims, given.scalars)
-
-    def bound(self, given: Given) -> Bound:
-        """The dims and scalars of a call."""
-        return self.bind(given, {name: view(name, array) for name, array in given.inputs.items()})
-
     def plan(self, given: Given, views: Mapping[str, ArrayView]) -> Plan:
-        """The plan of a call on device arrays. Raises WgError (WG06xx) for shapes, numbers and devices that don't fit; the rest
-        is checked when the plan launches."""
         return self._plan(views, self.bind(given, views))
 
     def _plan(self, views: Mapping[str, ArrayView], bound: Bound) -> Plan:
@@ -174,7 +200,6 @@ class Caller:
             return self._modules[name]
 
     def global_array(self, kernel: str, name: str, device: int) -> tuple[int, int]:
-        """Address and bytes of an array that the text of one of the kernels declares."""
         return self._module(kernel).global_array(name, device)
 
     def _staged(self, given: Given) -> Any:
@@ -186,9 +211,3 @@ class Caller:
         with cuda.on_device(device), staged(device, inputs, outputs) as views:
             self.plan(given, views).run(tuple(v.pointer for v in views.values()), 0)
         return self.interface.result(outputs)
-
-    def host_outputs(self, given: Given) -> dict[str, Any]:
-        """NumPy arrays for the results: those given, new ones for the rest."""
-        bound = self.bound(given)
-        made = {n.tensor: empty("numpy", -1, shape_of(n, bound), n.dtype) for n in self.interface.written}
-        return {**made, **given.outputs}

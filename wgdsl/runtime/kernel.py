@@ -18,17 +18,17 @@ from typing import Any
 from ..diagnostics.emit import CompilerWarning
 from ..diagnostics.model import WgError
 from ..diagnostics.render import render_plain
-from ..diagnostics.runtime import EditedTextRefused
+from ..diagnostics.runtime import EditedTextRefused, UnknownArgument
 from ..program.graph import ProgramGraph
 from ..program.streamed import Streamed
 from ..roles.approximated import approximated
 from ..roles.model import RoleProgram
 from .arrays import ArrayView, to_numpy
-from .bind import Bound
+from .bind import Bound, whole
 from .by_name import call_by_name
 from .cache import Cache
 from .call import Given, Interface, host_views
-from .caller import Caller
+from .caller import Caller, Calls
 from .edited import edited_texts
 from .launch import Launch
 from .listing import Halves, Tiles
@@ -70,7 +70,7 @@ class Kernel:
         self.cache = cache or Cache.shared()
         self._lock = threading.Lock()
         self._binary: dict[str, Compiled] | None = None
-        self._caller = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries, self._compiled)
+        self._caller: Calls = Caller(self.interface, forms.roles, forms.entries, lambda: self.binaries, self._compiled)
         call_by_name(self, Kernel)
 
     def __repr__(self) -> str:
@@ -114,6 +114,16 @@ class Kernel:
 
     def _compiled(self, name: str, arch: str) -> Compiled:
         return self.cache.compile(self.forms.texts[name], arch, f"{name}.cu")
+
+    def pick(self, /, **dims: int) -> Kernel:
+        """The plain kernel for these dims of a call, of which some may be left out: this one, unless its schedule depends on
+        them (`choosing`). Raises WgError (WG0613) for a name that is no dim."""
+        known = (*self.interface.graph.dims, *self.interface.graph.fixed)
+        for name, size in dims.items():
+            if name not in known:
+                raise WgError(UnknownArgument(name=name, known=known))
+            whole(name, size)
+        return self
 
     def build(self) -> Kernel:
         """Compile now rather than at the first call."""

@@ -149,12 +149,12 @@ def adopted(
     """
     folder = folder_of(path)
     fixed = pairs(settings)
-    kernel, _ = prepare(path, program=program, schedule=schedule, settings=lambda f: sort_settings(f, settings))
+    kernel, journal = prepare(path, program=program, schedule=schedule, settings=lambda f: sort_settings(f, settings))
     own = schedule is not None and Path(schedule).is_file()
     g = Golden(
         name=name or name_of(kernel, fixed),
         file=relative(path, folder.path),
-        schedule=relative(Path(str(schedule)), folder.path) if own else kernel.roles.schedule,
+        schedule=relative(Path(str(schedule)), folder.path) if own else journal.schedule,
         program=program,
         settings=tuple(f"{n}={v}" for n, v in fixed),
         dims=(tuple(f"{n}={v}" for n, v in pairs(dims)),) if dims else (),
