@@ -107,12 +107,9 @@ class Explorer:
         self.deepest = max([r.stages for r in kernel.rings] + [1])
         self.out = Exploration(kernel=kernel.name)
         self.reach = reach(kernel)
-        self.begin(self.deepest + SLACK + max(self.reach - 2, 0))
-
-    def begin(self, cap: int) -> None:
-        """From the beginning, with loops of so many rounds."""
+        cap = self.deepest + SLACK + max(self.reach - 2, 0)
         self.cap = min(cap, self.deepest + MOST)
-        self.progress = Progress(self.kernel, self.flags, letters(self.kernel, cap), self.cap, self.apart)
+        self.progress = Progress(kernel, flags, letters(kernel, cap), self.cap, self.apart)
         self.seen: dict[tuple, list[Known]] = {}
         self.pumps: list[Pump] = []
         self.forks: dict[tuple, _Fork] = {}
@@ -138,17 +135,14 @@ class Explorer:
             self.longer()
 
     def longer(self) -> None:
-        """Let loops run more often. Only items with such loops are new; if not, of so many dims only some could be tried."""
+        """Let loops run more often. What has been seen stays: each item tried is one that there is, whatever else is tried. One
+        that is tried once more may have longer stretches than before, now that items are parted otherwise."""
         before, self.cap = self.cap, min(self.cap + max(MORE, 2 * self.reach), self.deepest + MOST + 1)
-        more = letters(self.kernel, self.cap)
+        self.pumps.clear()
         known = {(*x.dims.items(), *x.indices.items()) for x in self.progress.items}
-        if sum(x.trips <= before for x in more) == sum(x.trips <= before for x in self.progress.items):
-            self.pumps.clear()
-            longer = (x for x in more if x.trips > before)
-            self.progress.more([x for x in longer if (*x.dims.items(), *x.indices.items()) not in known], self.cap)
-        else:
-            self.begin(self.cap)
-            self.go(self.state)
+        more = letters(self.kernel, self.cap)
+        new = (x for x in more if x.trips > before or (*x.dims.items(), *x.indices.items()) not in known)
+        self.progress.more(list(new), self.cap)
 
     def settled(self) -> bool:
         """Until nothing new comes up: each letter from each state that needs one, and where a loop is at its cap, no more taken

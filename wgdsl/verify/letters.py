@@ -173,7 +173,8 @@ class _Space:
         if sum(prod(map(len, values)) for values in mixed) > TRIES:
             every = ", ".join(f"`{x}`" for x in self.dims)
             raise Found(Rule.STATES, 0, name=f"{TRIES} combinations of dims to be tried", why=f"the sizes of {every}")
-        return np.unique(np.concatenate([_product(values) for values in mixed], axis=1), axis=1)
+        table = np.concatenate([_product(values) for values in mixed], axis=1)
+        return table[:, np.unique(_kinds([*table], table.shape[1]), return_index=True)[1]]
 
     def _sizes_of(self, x: str, cap: int, coarse: bool) -> list[int]:
         """Of a dim, or of an integer that is read, which may be negative."""

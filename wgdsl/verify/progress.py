@@ -80,8 +80,7 @@ class Progress:
         for x in items:
             self.letters.append(x)
             self._leave_out(len(self.letters) - 1, cap)
-        self.kinds.clear()
-        self.rests.clear()
+        self.kinds.clear()  # what they are has to be said of more letters; no number stands for anything else than before
 
     def _leave_out(self, letter: int, cap: int) -> None:
         """The last letter, if there is another one like it."""
@@ -212,7 +211,7 @@ class Progress:
         x, gone = state.machine, state.gone
         least = min([i for i, g in zip(x.item, gone, strict=True) if not g], default=0)
         places = tuple([
-            (s, t.numbers[a:], e, 0 if s == ENDED else i - least, t.begun, self._going_on(state, u))
+            (s, t.left[a], e, 0 if s == ENDED else i - least, t.begun, self._going_on(state, u))
             for u, (s, t, a, e, i) in enumerate(zip(state.stage, state.traces, state.at, state.event, x.item, strict=True))
         ])  # fmt: skip
         skeleton, known = self.normal.key(x, gone)

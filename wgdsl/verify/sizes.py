@@ -24,12 +24,13 @@ class Sizes:
     element is called."""
 
     def __init__(self, polys: list[Poly], lets: Iterable[tuple[str, Poly]], axes: Mapping[str, m.GridAxis], dims: set[str]):
-        self.polys, self.axes, self.lets = polys, axes, {}
-        for name, value in lets:
+        self.polys, self.axes, self.lets = list(dict.fromkeys(polys)), axes, {}
+        for name, value in dict.fromkeys(lets):
             self.lets.setdefault(name, []).append(value)
         self.names = dims | {name for name, a in axes.items() if a.tile > 1}
         self.found: dict[str, frozenset[str]] = {}
-        self.sums = [p for q in polys for p in _sums(q)]
+        self.nested: dict[tuple[Poly, str, frozenset[str], frozenset[str]], int] = {}
+        self.sums = list(dict.fromkeys(p for q in self.polys for p in _sums(q)))
         together = [self.counted(p) for p in self.sums]
         together += [frozenset((x,)) | (a.blocks.symbols() & dims) for x, a in axes.items() if a.tile > 1]
         self.groups = {x: frozenset((x,)) for x in self.names}
@@ -72,7 +73,13 @@ class Sizes:
 
     def _nested(self, p: Poly, op: str, group: frozenset[str], seen: frozenset[str] = frozenset()) -> int:
         """The largest product of the numbers by which sizes of a group are divided, quotient by quotient; for `mod`, with that
-        of which the remainder is taken. 0: they aren't."""
+        of which the remainder is taken. 0: they aren't. What is bound under one name hangs on others again and again."""
+        key = p, op, group, seen
+        if key not in self.nested:
+            self.nested[key] = self._deepest(p, op, group, seen)
+        return self.nested[key]
+
+    def _deepest(self, p: Poly, op: str, group: frozenset[str], seen: frozenset[str]) -> int:
         out = 0
         for f in (f for monomial, _ in p.terms for f in monomial):
             if isinstance(f, Symbol):

@@ -1,4 +1,4 @@
-"""What a unit does for one item, as a row of chunks: events without a branch in between.
+"""What a unit does for one item, as a row of chunks: the events of a round of an outermost loop, or those between two loops.
 
 In: a unit's role, a letter, and the one that follows where items are joined.  Out: its chunks in order, and of each the loop
 that it belongs to; and which rounds are alike. Chunks that do the same have one number, so that what is left of an item can be
@@ -7,8 +7,10 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..roles import model as m
@@ -19,6 +21,15 @@ from .letters import BEGUN, FOLLOWS, ORDINAL, Letter
 from .stretches import Stretch
 
 NO_LOOP = (-1, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Events without a branch in between. `kinds`: of each, the same for those that do the same. `steps`: of each, its step."""
+
+    kinds: tuple[int, ...]
+    events: tuple[Event, ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +52,17 @@ class Trips(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """`numbers`: of the chunks. `rounds`: of each chunk, the outermost loop that it runs in, by its place in the trace, and how
-    far its variable has come; (-1, 0): none. `trips`: of these loops. `leaves`: the role has no further item. `begun`: what the
-    role has said of the item that follows. `stretches`: the item's."""
+    """`numbers`: of the chunks. `left`: of each place, the same where the same chunks are still to come. `rounds`: of each chunk,
+    the outermost loop that it runs in, by its place among the pieces, and how far its variable has come; (-1, 0): none. `trips`:
+    of these loops. `leaves`: the role has no further item. `begun`: what the role has said of the item that follows.
+    `stretches`: the item's."""
 
     chunks: tuple[Chunk, ...]
     rounds: tuple[tuple[int, int], ...]
     leaves: bool
     begun: int
     numbers: tuple[int, ...]
+    left: tuple[int, ...]
     trips: Mapping[int, Trips]
     stretches: tuple[Stretch, ...]
 
@@ -93,8 +106,11 @@ class Tracer:
 
     maker: Maker
     fixed: Mapping[str, Any]
-    chunks: dict[tuple, Chunk] = field(default_factory=dict)
-    numbers: dict[tuple, int] = field(default_factory=dict)
+    pieces: dict[tuple, Piece] = field(default_factory=dict)
+    chunks: dict[tuple[Piece, ...], Chunk] = field(default_factory=dict)
+    kinds: dict[Hashable, int] = field(default_factory=dict)
+    numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    lefts: dict[tuple[int, int], int] = field(default_factory=dict)
     blocks: dict[tuple[int, bool], tuple] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,6 +141,21 @@ class Tracer:
         run = self._walk(letter, following or letter, ordinal, begun, rows, follows=following is not None)
         return run.trace(run.named)
 
+    def joined_up(self, pieces: tuple[Piece, ...]) -> Chunk:
+        """Pieces that follow one another as one chunk."""
+        if pieces not in self.chunks:
+            number = self.numbers.setdefault(tuple([k for p in pieces for k in p.kinds]), len(self.numbers))
+            events, steps = ([x for p in pieces for x in getattr(p, name)] for name in ("events", "steps"))
+            self.chunks[pieces] = Chunk(number, tuple(events), tuple(steps))
+        return self.chunks[pieces]
+
+    def left(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """Of each place in a trace, a number for all that is left from there on; 0 at its end."""
+        out = [0]
+        for n in reversed(numbers):
+            out.append(self.lefts.setdefault((n, out[-1]), len(self.lefts) + 1))
+        return tuple(reversed(out))
+
     def _walk(self, letter, following, ordinal: int, begun: int, rows: Callable, *, stops=False, follows=False) -> _Run:
         assert self.items is not None
         at = {**self.fixed, ORDINAL: ordinal, ROWS: rows, BEGUN: begun, FOLLOWS: int(follows)}
@@ -142,7 +173,7 @@ class _Run:
     def __init__(self, tracer: Tracer, at: dict[str, Any], ahead: Mapping[str, int] | None = None, leaves=False, stops=False):
         self.tracer, self.at, self.ahead, self.leaves, self.stops = tracer, at, ahead or {}, leaves, stops
         self.at["wg"] = tracer.maker.unit.wg
-        self.chunks: list[Chunk] = []
+        self.pieces: list[Piece] = []
         self.rounds: list[tuple[int, int]] = []
         self.round = NO_LOOP
         self.trips: dict[int, Trips] = {}
@@ -150,13 +181,18 @@ class _Run:
         self.place = 0
         self.left = False
         self.begun = 0
-        self.named = 0  # how many chunks come before the next item is named
+        self.named = 0  # how many pieces come before the next item is named
 
     def trace(self, start: int = 0) -> Trace:
-        chunks = tuple(self.chunks[start:])
-        rounds = tuple([(loop - start, n) if loop >= 0 else NO_LOOP for loop, n in self.rounds[start:]])
+        """Of what has been walked through, from some piece on."""
+        tracer, chunks, rounds = self.tracer, [], []
+        for where, pieces in groupby(zip(self.rounds[start:], self.pieces[start:], strict=True), key=itemgetter(0)):
+            chunks.append(tracer.joined_up(tuple([piece for _, piece in pieces])))
+            rounds.append((where[0] - start, where[1]) if where != NO_LOOP else NO_LOOP)
+        numbers = tuple([c.number for c in chunks])
         trips = {loop - start: n for loop, n in self.trips.items() if loop >= start}
-        return Trace(chunks, rounds, self.leaves, self.begun, tuple([c.number for c in chunks]), trips, self.stretches)
+        left = tracer.left(numbers)
+        return Trace(tuple(chunks), tuple(rounds), self.leaves, self.begun, numbers, left, trips, self.stretches)
 
     def steps(self, steps: tuple[Step, ...], by_thread: bool) -> None:
         known = self.tracer.blocks.get((id(steps), by_thread))
@@ -197,18 +233,13 @@ class _Run:
     def _emit(self, block: _Block) -> None:
         tracer, at = self.tracer, self.at
         key = (id(block), tuple([v(at) for v in block.values]))
-        chunk = tracer.chunks.get(key)
-        if chunk is None:
-            events: list[Event] = []
-            steps: list[Step] = []
-            for s, by_thread in block.steps:
-                for e in tracer.maker.events(s, by_thread, at):
-                    events.append(e)
-                    steps.append(s)
-            number = tracer.numbers.setdefault(tuple([alike(e) for e in events]), len(tracer.numbers))
-            chunk = tracer.chunks[key] = Chunk(number, tuple(events), tuple(steps))
-        if chunk.events:
-            self.chunks.append(chunk)
+        piece = tracer.pieces.get(key)
+        if piece is None:
+            made = [(e, s) for s, by_thread in block.steps for e in tracer.maker.events(s, by_thread, at)]
+            kinds = tuple([tracer.kinds.setdefault(alike(e), len(tracer.kinds)) for e, _ in made])
+            piece = tracer.pieces[key] = Piece(kinds, tuple([e for e, _ in made]), tuple([s for _, s in made]))
+        if piece.events:
+            self.pieces.append(piece)
             self.rounds.append(self.round)
 
     def _control(self, s: Step, by_thread: bool) -> None:
@@ -218,7 +249,7 @@ class _Run:
         elif isinstance(s, m.If):
             self.steps(s.then if condition(s.cond)(at) else s.other, by_thread)
         elif isinstance(s, m.Loop):
-            outer, loop, begun = self.round, len(self.chunks), self.place
+            outer, loop, begun = self.round, len(self.pieces), self.place
             for n, k in enumerate(range(integer(s.start)(at), integer(s.stop)(at), s.step)):
                 at[s.var] = k
                 if outer == NO_LOOP:
@@ -229,7 +260,7 @@ class _Run:
         elif isinstance(s, m.Leave):
             self.left = self.leaves
         elif isinstance(s, m.NextItem):
-            self.named, self.left = len(self.chunks), self.stops
+            self.named, self.left = len(self.pieces), self.stops
         elif isinstance(s, m.Begun):
             self.begun = integer(s.value)(at)
 
