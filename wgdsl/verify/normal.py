@@ -10,10 +10,11 @@ from functools import lru_cache
 
 from ..roles import model as m
 from .layout import BY_ONE, FILL, GENERIC, PRODUCT, READ, STORE, Layout, Unit, uses
-from .machine import Machine
+from .machine import Machine, Product
 
 ASYNCHRONOUS = (FILL, PRODUCT, STORE)
 ONE_HOLDER = (FILL, *BY_ONE)
+IN_FLIGHT = (m.Wgmma | m.Commit, m.TmaStore | m.CommitStore, m.CopyAsync | m.CommitCopies)
 
 
 class Normal:
@@ -44,6 +45,9 @@ class Normal:
         self.overwriters = [self._users(a, (FILL, *GENERIC)) for a in range(layout.atoms)]
         self.readers = [self._users(a, (READ, PRODUCT, STORE)) for a in range(layout.atoms)]
         self.groups = {*self.overwriters, *self.readers}
+        steps = [s for u in layout.units for s in u.steps]
+        self.partial = any(isinstance(s, m.ClearRows | m.CopyAsync) for s in steps)  # some atoms are written bit by bit
+        self.issuing = [[u.number for u in layout.units if any(isinstance(s, kind) for s in u.steps)] for kind in IN_FLIGHT]
 
     def bases(self, x: Machine, ended: list[bool]) -> list[int]:
         """Of each ring, the position of the slowest role that still uses it; of one that isn't turned, whole rounds."""
@@ -56,8 +60,9 @@ class Normal:
             out.append(base if ring in self.spins or n == 1 else base // n * n)
         return out
 
-    def _turned(self, turns: tuple[int, ...]) -> tuple[list, list[int], list[int]]:
-        """Masks and shifts that turn bits, and the order of mbarriers and atoms, for turns by so many stages."""
+    def _turned(self, turns: tuple[int, ...]) -> tuple[list, list[int], list[int], list[int]]:
+        """Masks and shifts that turn bits, and the order of mbarriers, atoms, and of all that is known, for turns by so many
+        stages."""
         w, steps = self.layout.width, []
         for ring, k in enumerate(turns):
             if not k:
@@ -72,7 +77,7 @@ class Normal:
             self.layout.barriers[b.name] + p * b.stages + (s + turns[self.ring_of[i]]) % b.stages
             for i, (b, p, s) in enumerate(self.layout.mbarriers)
         ]
-        return steps, barriers, self._atoms(turns)
+        return steps, barriers, self._atoms(turns), self._order(barriers)
 
     def _atoms(self, turns: tuple[int, ...]) -> list[int]:
         places = self.layout.atom_places
@@ -90,14 +95,15 @@ class Normal:
         """The state of the protocol, and apart from it what is known: of two states alike, the one that knows more can do all
         that the other can."""
         bases = self.bases(x, ended)
-        steps, barriers, atoms = self.turned(self._turns(bases))
+        steps, barriers, atoms, order = self.turned(self._turns(bases))
         dead = [t is None or t.position < bases[t.ring] - self.lags[t.ring] for t in x.tags]
         known = self._known(x, bases, dead)
-        bits = [known[i] for i in self._order(barriers)]
-        bits += [0 if dead[a] else x.covered[a] for a in atoms]
+        bits = [known[i] for i in order]
+        alive = [a for a in atoms if self.partial and not dead[a]]
+        bits += [0 if dead[a] else x.covered[a] for a in atoms if self.partial]
         know = len(bits)
-        bits += [0 if dead[a] else x.clears[a] for a in atoms] + [0 if dead[a] else x.sharing[a] for a in atoms]
-        bits += [clears for a in atoms if not dead[a] for _, clears in x.cleared[a]]
+        bits += [x.clears[a] for a in alive] + [x.sharing[a] for a in alive]
+        bits += [clears for a in alive for _, clears in x.cleared[a]]
         for off, high, down, low, up in steps:
             bits = [v & off | (v & high) >> down | (v & low) << up if v else 0 for v in bits]
         positions = [x.position[u * self.rings + r] - bases[r] for r, users in enumerate(self.users) for u in users]
@@ -105,7 +111,7 @@ class Normal:
         skeleton = (
             tuple(bits[know:]), tuple(positions), tuple(phases), tuple([x.pending[b] for b in barriers]),
             tuple([x.bytes[b] for b in barriers]), self._tags(x, ended, bases, dead, atoms),
-            tuple([() if dead[a] else tuple([rows for rows, _ in x.cleared[a]]) for a in atoms]), tuple(x.arrived),
+            tuple([tuple([rows for rows, _ in x.cleared[a]]) for a in alive]), tuple(x.arrived),
             tuple(x.waiting), tuple(x.barred),
             *self._flying(x, steps), tuple([x.unseen[b] > 0 for b in barriers]) if self.apart else (),
         )  # fmt: skip
@@ -138,17 +144,12 @@ class Normal:
 
     def _flying(self, x: Machine, steps: list) -> tuple[tuple, ...]:
         """Products, stores and copies under way; those that aren't committed stand behind an empty group."""
-        products = [
-            tuple([tuple([(p.acc, p.operand, *[_spin(b, steps) for b in p.own]) for p in g]) for g in (*groups, (), last)])
-            for groups, last in zip(x.groups, x.open, strict=True)
-        ]
-        stores = [
-            tuple([tuple([_spin(b, steps) for b in g]) for g in (*groups, (), last)])
-            for groups, last in zip(x.store_groups, x.stores, strict=True)
-        ]
+        multiplying, storing, copying = self.issuing
+        products = [tuple([tuple([_spun(p, steps) for p in g]) for g in (*x.groups[u], (), x.open[u])]) for u in multiplying]
+        stores = [tuple([tuple([_spin(b, steps) for b in g]) for g in (*x.store_groups[u], (), x.stores[u])]) for u in storing]
         copies = [
-            tuple([tuple([tuple([_spin(b, steps) for b in own]) for own in g]) for g in (*groups, (), last)])
-            for groups, last in zip(x.copy_groups, x.copies, strict=True)
+            tuple([tuple([tuple([_spin(b, steps) for b in own]) for own in g]) for g in (*x.copy_groups[u], (), x.copies[u])])
+            for u in copying
         ]
         return tuple(products), tuple(stores), tuple(copies)
 
@@ -169,14 +170,14 @@ class Normal:
         """Let the machine know just this, which `key` has given for a state alike."""
         bases = self.bases(x, ended)
         turns = self._turns(bases)
-        _, barriers, atoms = self.turned(turns)
-        back, _, _ = self.turned(tuple([-k % n for k, n in zip(turns, self.stages, strict=True)]))
-        order = self._order(barriers)
+        _, _, atoms, order = self.turned(turns)
+        back, *_ = self.turned(tuple([-k % n for k, n in zip(turns, self.stages, strict=True)]))
         for place, bits in zip(order, known, strict=False):
             x.known[place] = _spin(bits, back)
-        for a, bits in zip(atoms, known[len(order) :], strict=False):
+        written = atoms if self.partial else []
+        for a, bits in zip(written, known[len(order) :], strict=False):
             x.covered[a] = _spin(bits, back)
-        rest = known[len(order) + len(atoms) :]
+        rest = known[len(order) + len(written) :]
         units = len(x.defined)
         x.defined, x.touched = list(rest[:units]), [~t for t in rest[units:]]
 
@@ -239,6 +240,10 @@ def _spin(bits: int, steps: list) -> int:
     for off, high, down, low, up in steps:
         bits = bits & off | (bits & high) >> down | (bits & low) << up
     return bits
+
+
+def _spun(p: Product, steps: list) -> tuple[int, ...]:
+    return (p.acc, p.operand, *[_spin(b, steps) for b in p.own])
 
 
 def _uses(u: Unit, ring: str) -> bool:

@@ -52,10 +52,10 @@ class Trips(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """`numbers`: of the chunks. `left`: of each place, the same where the same chunks are still to come. `rounds`: of each chunk,
-    the outermost loop that it runs in, by its place among the pieces, and how far its variable has come; (-1, 0): none. `trips`:
-    of these loops. `leaves`: the role has no further item. `begun`: what the role has said of the item that follows.
-    `stretches`: the item's."""
+    """`numbers`: of the chunks. `left`: of each place, a number that is the same where the same chunks are still to come.
+    `rounds`: of each chunk, the outermost loop that it runs in, by its place among the pieces, and how far its variable has
+    come; (-1, 0): none. `trips`: of these loops. `leaves`: the role has no further item. `begun`: what the role has said of the
+    item that follows. `stretches`: the item's."""
 
     chunks: tuple[Chunk, ...]
     rounds: tuple[tuple[int, int], ...]
@@ -209,7 +209,7 @@ class _Run:
         out: list[Any] = []
         for s, alone in outermost(steps, by_thread):
             if isinstance(s, CONTROL):
-                out.append((s, alone))
+                out.append((s, alone, _values_of(s)))
                 continue
             if not out or not isinstance(out[-1], _Block):
                 out.append(_Block())
@@ -242,15 +242,15 @@ class _Run:
             self.pieces.append(piece)
             self.rounds.append(self.round)
 
-    def _control(self, s: Step, by_thread: bool) -> None:
+    def _control(self, s: Step, by_thread: bool, values: tuple[Callable, ...]) -> None:
         at = self.at
         if isinstance(s, m.Let):
-            at[s.name] = integer(s.value)({**at, **self.ahead} if s.name.startswith(m.NEXT) else at)
+            at[s.name] = values[0]({**at, **self.ahead} if s.name.startswith(m.NEXT) else at)
         elif isinstance(s, m.If):
-            self.steps(s.then if condition(s.cond)(at) else s.other, by_thread)
+            self.steps(s.then if values[0](at) else s.other, by_thread)
         elif isinstance(s, m.Loop):
             outer, loop, begun = self.round, len(self.pieces), self.place
-            for n, k in enumerate(range(integer(s.start)(at), integer(s.stop)(at), s.step)):
+            for n, k in enumerate(range(values[0](at), values[1](at), s.step)):
                 at[s.var] = k
                 if outer == NO_LOOP:
                     self.round, self.trips[loop] = (loop, n * s.step), Trips(begun, s.step, n + 1)
@@ -262,7 +262,16 @@ class _Run:
         elif isinstance(s, m.NextItem):
             self.named, self.left = len(self.pieces), self.stops
         elif isinstance(s, m.Begun):
-            self.begun = integer(s.value)(at)
+            self.begun = values[0](at)
+
+
+def _values_of(s: Step) -> tuple[Callable, ...]:
+    """The integers and conditions by which a step steers, looked up once for all walks."""
+    if isinstance(s, m.If):
+        return (condition(s.cond),)
+    if isinstance(s, m.Loop):
+        return integer(s.start), integer(s.stop)
+    return (integer(s.value),) if isinstance(s, m.Let | m.Begun) else ()
 
 
 CONTROL = (m.Let, m.If, m.Loop, m.Leave, m.Begun, m.NextItem, m.Items)
