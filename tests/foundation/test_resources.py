@@ -16,12 +16,12 @@ from wgdsl.targets.choice import FAMILIES
 CHECKOUT = Path(__file__).parents[2]
 LIST = """
 from wgdsl.foundation.resources import *
-print(grammar_path(), *schedule_files(), *sorted(resource("examples").glob("*/*.wg")))
+print(grammar_path(), *schedule_files(), *table_files(), *sorted(resource("examples").glob("*/*.wg")))
 """
 
 
 def shipped() -> list[Path]:
-    return [resources.grammar_path(), *resources.schedule_files(), *programs()]
+    return [resources.grammar_path(), *resources.schedule_files(), *resources.table_files(), *programs()]
 
 
 def programs() -> list[Path]:
@@ -37,6 +37,12 @@ def test_schedules_of_every_family_are_found():
     """The folders are the families of targets, and none is left out."""
     assert resources.FAMILIES == FAMILIES
     assert sorted(resources.schedule_files()) == sorted(resources.resource("schedules").rglob("*.wg"))
+
+
+def test_what_is_shipped_is_told_from_what_is_not(tmp_path):
+    assert all(resources.is_shipped(p) for p in (*resources.schedule_files(), *programs()))
+    (tmp_path / "examples").mkdir()
+    assert not resources.is_shipped(tmp_path / "examples" / "mine.wg") and not resources.is_shipped(resources.grammar_path())
 
 
 def test_an_unknown_kind_names_those_that_exist():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wgdsl.measured.nearest import Shape, fixed_distance, length_distance, nearest, ranking
+from wgdsl.measured.nearest import Ranked, Ranking, Shape, fixed_distance, length_distance
 from wgdsl.measured.places import Measured
 from wgdsl.measured.table import Row
 
@@ -18,12 +18,20 @@ def row(number=1, *, card="H", shipped=True, T="bf16", causal=False, times=None,
     return Measured(row=body, number=number, path="p.json", card=card, date="", shipped=shipped, text="")
 
 
+def ranking(rows, shape) -> list[Ranked]:
+    return list(Ranking(rows, shape).candidates(shape.lengths))
+
+
+def nearest(rows, shape) -> tuple[Measured, ...]:
+    return tuple(Ranking(rows, shape).nearest)
+
+
 def best(rows, shape=SHAPE) -> str:
     return ranking(rows, shape)[0].candidate
 
 
 def test_a_row_of_the_same_shape_is_at_no_distance():
-    assert fixed_distance(row(), SHAPE) == length_distance(row(), SHAPE) == 0
+    assert fixed_distance(row(), SHAPE) == length_distance(row(), SHAPE.lengths) == 0
 
 
 def test_lengths_are_compared_by_their_logarithms():

@@ -16,9 +16,8 @@ mean of its times as multiples of each row's shortest; where a row hasn't timed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from math import exp, log, log2
 from typing import Any
 
@@ -56,19 +55,6 @@ class Ranked:
     refused: str = ""
 
 
-Near = tuple[float, float, bool, bool]
-
-
-def nearness(m: Measured, shape: Shape) -> Near:
-    """What rows are ordered by, the nearest first."""
-    return (
-        round(fixed_distance(m, shape), EQUAL),
-        round(length_distance(m, shape), EQUAL),
-        m.shipped,
-        bool(shape.card) and m.card != shape.card,
-    )
-
-
 def fixed_distance(m: Measured, shape: Shape) -> float:
     """The first part."""
     dims = sum(octaves(m.row.dims.get(n), size) for n, size in shape.fixed.items())
@@ -77,9 +63,9 @@ def fixed_distance(m: Measured, shape: Shape) -> float:
     return FIXED * dims + options + types
 
 
-def length_distance(m: Measured, shape: Shape) -> float:
-    """The second part."""
-    return sum(octaves(m.row.dims.get(n), size) for n, size in shape.lengths.items() if n not in shape.fixed)
+def length_distance(m: Measured, lengths: Mapping[str, int]) -> float:
+    """The second part. lengths: those that aren't fixed."""
+    return sum([octaves(m.row.dims.get(n), size) for n, size in lengths.items()])
 
 
 def octaves(a: int | None, b: int) -> float:
@@ -102,23 +88,38 @@ def _both(a: Any, b: Any) -> bool:
     return a is not None and b is not None
 
 
-def nearest(rows: Sequence[Measured], shape: Shape) -> tuple[Measured, ...]:
-    """The rows that may decide for some lengths: all that are nearest by what is fixed."""
-    least = min((round(fixed_distance(m, shape), EQUAL) for m in rows), default=0.0)
-    return tuple(m for m in rows if round(fixed_distance(m, shape), EQUAL) == least)
+class Ranking:
+    """The rows for a shape, whose own lengths don't count: what is fixed is compared once, the lengths for each call."""
+
+    def __init__(self, rows: Sequence[Measured], shape: Shape):
+        self._shape = shape
+        far = [round(fixed_distance(m, shape), EQUAL) for m in rows]
+        self._groups = [[m for m, d in zip(rows, far, strict=True) if d == each] for each in sorted({*far})]
+
+    @property
+    def nearest(self) -> Sequence[Measured]:
+        """The rows that may decide for some lengths: all that are nearest by what is fixed."""
+        return self._groups[0] if self._groups else ()
+
+    def candidates(self, lengths: Mapping[str, int]) -> Iterator[Ranked]:
+        """Every candidate that was timed, those of the nearest rows first."""
+        seen: set[str] = set()
+        free = {n: size for n, size in lengths.items() if n not in self._shape.fixed}
+        for rows in self._groups:
+            for r in self._ordered(rows, free):
+                if r.candidate not in seen:
+                    seen.add(r.candidate)
+                    yield r
+
+    def _ordered(self, rows: Sequence[Measured], lengths: Mapping[str, int]) -> Iterator[Ranked]:
+        """Of rows that are equally near by what is fixed."""
+        card = self._shape.card
+        far = [(round(length_distance(m, lengths), EQUAL), m.shipped, bool(card) and m.card != card) for m in rows]
+        for each in sorted({*far}):
+            yield from _ranked([m for m, d in zip(rows, far, strict=True) if d == each])
 
 
-def ranking(rows: Sequence[Measured], shape: Shape) -> tuple[Ranked, ...]:
-    """Every candidate that was timed, those of the nearest rows first."""
-    found: dict[str, Ranked] = {}
-    ordered = sorted(((nearness(m, shape), n) for n, m in enumerate(rows)))
-    for _, group in groupby(ordered, key=lambda x: x[0]):
-        for r in _ranked([rows[n] for _, n in group]):
-            found.setdefault(r.candidate, r)
-    return tuple(found.values())
-
-
-def _ranked(rows: Sequence[Measured]) -> Iterable[Ranked]:
+def _ranked(rows: Sequence[Measured]) -> Iterator[Ranked]:
     """The candidates of rows that are equally near."""
     names = sorted({c for m in rows for c in m.row.microseconds})
     ratios = {c: exp(sum(log(_ratio(m, c)) for m in rows) / len(rows)) for c in names}

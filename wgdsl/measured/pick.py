@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ..diagnostics.model import Problem, WgError
 from ..program.text import spelled
-from .nearest import Ranked, Shape, nearest, ranking
+from .nearest import Ranked, Ranking, Shape
 from .places import Measured
 
 Made = TypeVar("Made")
@@ -61,16 +61,18 @@ class Picker(Generic[Made]):
     for, without lengths.  attempt: compiles a candidate, or raises WgError. Threads may share it."""
 
     def __init__(self, rest: Sequence[Ranked], rows: Sequence[Measured], shape: Shape, attempt: Callable[[str], Made]):
-        self.rest, self.rows, self.shape = rest, rows, shape
-        self._attempt = attempt
+        self._rest, self._shape, self._attempt = rest, shape, attempt
+        self._ranking = Ranking(rows, shape)
         self._made: dict[str, Made | Refusal] = {}
         self._lock = threading.RLock()
 
-    def order(self, lengths: Mapping[str, int]) -> tuple[Ranked, ...]:
+    def order(self, lengths: Mapping[str, int]) -> Iterator[Ranked]:
         """Every candidate, the best first."""
-        timed = ranking(self.rows, replace(self.shape, lengths=lengths))
-        seen = {r.candidate for r in timed}
-        return (*timed, *(r for r in self.rest if r.candidate not in seen))
+        timed: set[str] = set()
+        for r in self._ranking.candidates(lengths):
+            timed.add(r.candidate)
+            yield r
+        yield from (r for r in self._rest if r.candidate not in timed)
 
     def pick(self, lengths: Mapping[str, int]) -> Pick[Made]:
         """The first that can be compiled. Raises NoneLegal."""
@@ -95,8 +97,8 @@ class Picker(Generic[Made]):
     def settled(self) -> Pick[Made] | None:
         """The pick if it is the same for all lengths; None if they matter. Raises NoneLegal."""
         first: Pick[Made] | None = None
-        for m in nearest(self.rows, self.shape):
-            found = self.pick({n: size for n, size in m.row.dims.items() if n not in self.shape.fixed})
+        for m in self._ranking.nearest:
+            found = self.pick(m.row.dims)
             if first is not None and found.candidate != first.candidate:
                 return None
             first = first or found
