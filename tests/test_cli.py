@@ -115,7 +115,7 @@ def test_spread():
         ("ast", "program gemm {"),
         ("graph", "contract Acc"),
         ("stream", "streamed gemm along k"),
-        ("roles", "kernel gemm_pipelined {"),
+        ("roles", "kernel gemm_"),
         ("cuda", 'extern "C" __global__'),
         ("ptx", ".target sm_90a"),
         ("sass", "HGMMA"),
@@ -278,13 +278,13 @@ def test_a_defect_leaves_a_bundle(wgdsl, monkeypatch, tmp_path):
 def test_a_refused_text_is_ours_unless_it_was_edited(wgdsl, tmp_path, monkeypatch):
     from wgdsl.driver import Settings, prepare
 
-    kernel, _ = prepare(GEMM, settings=Settings())
+    kernel, _ = prepare(GEMM, schedule="pipelined", settings=Settings())
     edited = tmp_path / "edited.cu"
     edited.write_text(kernel.cuda.replace("const unsigned smem =", "nonsense smem ="))
-    code, _, err = wgdsl("run", GEMM, "--dims", "M=3,N=4,K=8", "--cuda", edited)
+    code, _, err = wgdsl("run", GEMM, "--schedule", "pipelined", "--dims", "M=3,N=4,K=8", "--cuda", edited)
     assert code == 1 and "WG0656" in err and f"NVRTC refuses {edited}" in err and "nonsense" in err
     monkeypatch.setattr("wgdsl.emit.emit_program", lambda program: {program.kernels[0].name: "nonsense"})
-    code, _, err = wgdsl("compile", GEMM, "--emit", "ptx")
+    code, _, err = wgdsl("compile", GEMM, "--schedule", "pipelined", "--emit", "ptx")
     assert code == 70 and "NVRTC refuses the emitted CUDA text" in err
 
 

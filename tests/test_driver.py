@@ -18,7 +18,7 @@ PIPELINED = resource("schedules", "hopper", "gemm_pipelined.wg")
 
 
 def test_the_forms_of_a_kernel():
-    kernel = wgdsl.compile(GEMM, build=False)
+    kernel = wgdsl.compile(GEMM, "pipelined", build=False)
     assert kernel.graph.name == "gemm" and kernel.stream.axis == "k" and kernel.roles.schedule == "pipelined"
     assert 'extern "C"' in kernel.cuda and kernel.cubin[:4] == b"\x7fELF" and ".target sm_90a" in kernel.ptx
     assert "HGMMA" in kernel.sass and "role math" in str(kernel.report)
@@ -74,7 +74,7 @@ def test_an_edit_shows_at_once(tmp_path):
 
 def test_shipped_files_are_named_by_their_place(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    cuda = wgdsl.compile(GEMM, build=False).cuda
+    cuda = wgdsl.compile(GEMM, "pipelined", build=False).cuda
     assert str(GEMM.parents[2]) not in cuda and '"schedules/hopper/gemm_pipelined.wg"' in cuda
 
 

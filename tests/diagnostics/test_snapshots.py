@@ -40,7 +40,7 @@ def endless() -> None:
 
 
 def other_setting() -> None:
-    _, journal = prepare("examples/gemm/gemm.wg", settings=Settings(types={"T": "bf16"}), target="sm_90a")
+    _, journal = prepare("examples/gemm/gemm.wg", schedule="pipelined", settings=Settings(types={"T": "bf16"}), target="sm_90a")
     prepare(explained(journal.forms), settings=Settings(types={"T": "f16"}), target="sm_90a")
 
 

@@ -18,7 +18,7 @@ def test_the_refusal_is_a_real_one(tmp_path, monkeypatch, capsys):
     (shown,) = re.findall(r"^```\n\$ wgdsl compile mine\.wg\n((?:.*\n)*?)```$", PAGE, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
-        main(["explain", str(ROOT / "examples" / "gemm" / "gemm.wg"), "-o", "mine.wg"])
+        main(["explain", str(ROOT / "examples" / "gemm" / "gemm.wg"), "--schedule", "pipelined", "-o", "mine.wg"])
     lines = (tmp_path / "mine.wg").read_text("utf-8").splitlines(keepends=True)
     loop = max(k for k, line in enumerate(lines) if line.lstrip().startswith(WAIT))
     (tmp_path / "mine.wg").write_text("".join(lines[:loop] + lines[loop + 1 :]), "utf-8")

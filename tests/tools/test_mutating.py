@@ -135,7 +135,7 @@ def test_a_seed_chooses():
 
 
 def test_verify(wgdsl):
-    code, out, _ = wgdsl(GEMM)
+    code, out, _ = wgdsl(GEMM, "--schedule", "pipelined")
     said = r"schedule pipelined for gemm on sm_90a\n  kernel gemm_pipelined: all rules hold, for items of \d+ kinds .* states\n"
     assert code == 0 and re.fullmatch(said + r"  \d+\.\d\d s\n", out)
 
@@ -153,19 +153,19 @@ def test_mutants_of_a_refused_schedule(wgdsl, tmp_path):
 
 
 def test_verify_with_mutants(wgdsl, strict):
-    code, out, _ = wgdsl(GEMM, "--mutate", "--sample", "5", "--seed", "2")
+    code, out, _ = wgdsl(GEMM, "--schedule", "pipelined", "--mutate", "--sample", "5", "--seed", "2")
     kinds = {x.operator.name for x in mutants(gemm("nk").compile().forms.roles) if not x.exempt}
     assert code == 0 and f"{len(kinds)} of " in out.splitlines()[-1]
 
 
 def test_missed_mutants_are_an_error(wgdsl, blind):
-    code, out, _ = wgdsl(GEMM, "--mutate", "--sample", "1")
+    code, out, _ = wgdsl(GEMM, "--schedule", "pipelined", "--mutate", "--sample", "1")
     assert code == 1
     assert out.split("\n\n")[1].startswith("missed: the verifier accepts what it must reject\n")
 
 
 def test_the_report_goes_to_a_file(wgdsl, strict, tmp_path):
-    code, out, _ = wgdsl(GEMM, "--mutate", "--sample", "1", "-o", str(tmp_path / "report.txt"))
+    code, out, _ = wgdsl(GEMM, "--schedule", "pipelined", "--mutate", "--sample", "1", "-o", str(tmp_path / "report.txt"))
     assert code == 0 and not out and "none was missed" in (tmp_path / "report.txt").read_text()
 
 
@@ -178,6 +178,6 @@ def test_an_explicit_form_of_ones_own(wgdsl, blind, tmp_path):
 def _explicit(folder, old: str, new: str):
     path = folder / "explicit.wg"
     with pytest.raises(SystemExit):
-        cli.main(["explain", GEMM, "-o", str(path)])
+        cli.main(["explain", GEMM, "--schedule", "pipelined", "-o", str(path)])
     path.write_text(path.read_text().replace(old, new))
     return path
