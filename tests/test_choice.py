@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,21 @@ import wgdsl
 from wgdsl import driver
 from wgdsl.cli import main
 from wgdsl.driver import Settings, field_for, prepare
-from wgdsl.foundation.resources import resource
+from wgdsl.foundation.resources import resource, table_files
 from wgdsl.measured import places
-from wgdsl.measured.table import Row, Table, write_table
+from wgdsl.measured.table import Row, Table, read_table, write_table
 from wgdsl.runtime import lowered
 from wgdsl.runtime.choosing import Choosing
 from wgdsl.sources import find_open
+from wgdsl.syntax import ast
+from wgdsl.syntax.candidate import candidate
 from wgdsl.tools.golden import adopted, emitted
 
 GEMM = resource("examples", "gemm", "gemm.wg").read_text()
 ATTENTION = resource("examples", "attention", "attention.wg").read_text()
 PIPELINED = resource("schedules", "hopper", "gemm_pipelined.wg").read_text()
+TABLES = table_files()
+AGAIN = 0.040  # seconds, of the processor: machines are shared
 DEEP, SQUARE = {"M": 128, "N": 128, "K": 4096}, {"M": 1024, "N": 1024, "K": 1024}
 
 
@@ -280,6 +285,55 @@ def test_the_same_again_parses_and_lowers_nothing(path, monkeypatch):
         monkeypatch.setattr(driver, name, None)
     again = compile(path)
     assert [again.pick(**dims).cuda for dims in (DEEP, SQUARE)] == made
+
+
+def test_a_refusal_is_remembered_until_a_file_changes(path, monkeypatch):
+    near, seen = path.parent / "near.wg", []
+    near.write_text(PIPELINED.replace("ring 3", "ring 30") + PIPELINED.replace("wg 1", "").replace("pipelined", "other"))
+    measure(path, (SQUARE, {"pipelined": 1, "other": 2}))
+    lower = driver.lower
+    monkeypatch.setattr(driver, "lower", lambda found, *rest: (seen.append(found.schedule.name), lower(found, *rest))[1])
+    for _ in range(3):
+        assert "passed over: pipelined (WG0708: " in str(compile(path).report)
+        lowered.forget()
+    assert seen == ["pipelined", "other"]
+    near.write_text(near.read_text().replace("ring 30", "ring 2"))
+    assert compile(path).roles.schedule == "pipelined"
+
+
+def test_choosing_again_is_quick(path):
+    """Also where a candidate was refused: nothing is lowered to find that out again."""
+    measure(path, (DEEP, {"pipelined {ring As 30}": 1, "split": 2}), (SQUARE, {"pipelined": 1}))
+
+    def once() -> float:
+        start = time.process_time()
+        assert isinstance(compile(path), Choosing)
+        return time.process_time() - start
+
+    once()
+    best = min(once() for _ in range(5))
+    assert best < AGAIN, f"{1e3 * best:.1f} ms"
+
+
+# What is shipped.
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda p: p.name)
+def test_shipped_tables_name_schedules_that_there_are(table):
+    """And types, options and dims of the program."""
+    times = read_table(table)
+    (program,) = (p for p in resource("examples").glob("*/*.wg") if p.stem == times.program)
+    there = find_open(program, program=times.program, wanted=driver.wanted(times.target))
+    declared = {n for item in there.program.items for n in names_of(item)}
+    for row in times.rows:
+        assert {candidate(c).schedule for c in row.microseconds} <= {*there.names}
+        assert {*row.types, *row.options, *row.dims} <= declared
+
+
+def names_of(item) -> list[str]:
+    if isinstance(item, ast.DimsDecl):
+        return [name for name, _ in item.entries]
+    return [item.name] if isinstance(item, ast.OptionDecl | ast.TypeDecl) else []
 
 
 # The command line.

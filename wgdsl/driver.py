@@ -398,7 +398,7 @@ def field_for(
     with the program, and for tables that are none (WG0660)."""
     kept = wanted(target)
     fixed = _fixed(given, program, kept, settings) if callable(settings) else settings or Settings()
-    attempt = partial(_kernel, given, target=target, settings=fixed, program=program, trial=True)
+    attempt = partial(_attempted, given, target=target, settings=fixed, program=program)
     tables = [*table_files(), *(() if is_text(given) else files_beside(Path(given)))]
     asked = _request(given, None, (program, kept, fixed), tables)
     return lowered.remembered(
@@ -629,6 +629,27 @@ def _kernel(
     return Kernel(replace(forms, backends=_backends(forms.graph, journal.forms["verify"]))), journal
 
 
+def _attempted(
+    given: str | Path, schedule: str, *, target: str | None, settings: Settings, program: str | None
+) -> tuple[Kernel, Journal]:
+    """The same as a trial, of which a refusal is remembered too."""
+    kernel = partial(_kernel, given, schedule, target=target, settings=settings, program=program, trial=True)
+
+    def refused() -> tuple[tuple[Problem, ...], tuple[Source, ...]]:
+        sources = find(given, program=program, schedule=schedule, wanted=wanted(target)).sources
+        try:
+            kernel()
+        except WgError as e:
+            return e.problems, sources
+        return (), sources
+
+    asked = _request(given, schedule, ("refused", program, wanted(target), settings))
+    problems, _ = lowered.remembered(asked, refused, lambda kept: (s.text for s in kept[1]))
+    if problems:
+        raise WgError(problems)
+    return kernel()
+
+
 def _chosen(
     given: str | Path, target: str, settings: Settings, program: str | None, made: Callable[..., tuple[Kernel, Journal]]
 ) -> tuple[Kernel, Journal | None]:
@@ -637,7 +658,8 @@ def _chosen(
         there = field_for(given, program=program, target=target, settings=settings)
         if there.alone:
             return made(there.names[0])
-        picker = there.picker(partial(made, trial=True))
+        attempt = partial(_attempted, given, target=target, settings=settings, program=program)
+        picker = there.picker(attempt)
         settled = picked(there, made, picker.settled)
         if settled is not None:
             return _telling(settled.made[0], there.told(settled, {})), settled.made[1]
