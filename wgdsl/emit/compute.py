@@ -8,14 +8,12 @@ from functools import reduce
 from itertools import groupby
 
 from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
-from ..roles.model import OUTWEIGHS, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
+from ..roles.model import FAR, OUTWEIGHS, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from ..targets.registers import WARPGROUP
 from .context import RoleContext
 from .elements import Elements, Rank, Written, float_text, halves_loop
 from .lowering import lowers
 from .writer import bare
-
-FAR = 1024.0  # from where `(x - r) * c` subtracts before it scales: see `_fused`
 
 
 @lowers(Compute)
@@ -123,8 +121,12 @@ def _room(ctx: RoleContext, op: RoomOp) -> None:
     ctx.out.comment(_title(op))
     total, name = ctx.value(op.total)[1], ctx.value(op.dst)[1]
     log = f"{ctx.ptx('log2_approx')}({total}[half] * {float_text(OUTWEIGHS)})"
-    body = f"{name}[half] = fmaxf({float_text(-op.limit)}, fminf(0.0f, -{log}));"
-    ctx.out.loop(halves_loop(ctx.halves), [body])
+    room = f"fmaxf({float_text(-op.limit)}, fminf(0.0f, -{log}))"
+    with ctx.scope.temporaries() as names:
+        elements = Elements(ctx, op.rows, None, names)
+        if op.far is not None:
+            room = f"({bare(elements.text(op.far, Rank.ROW))}) ? {elements.number(math.inf)} : {room}"
+        _enclosed(ctx, elements, [f"{name}[half] = {room};"], [])
 
 
 _LOWER = {MapOp: _map, ReduceOp: _reduce, VoteOp: _vote, RoomOp: _room, CompleteOp: _complete}

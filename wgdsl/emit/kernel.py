@@ -175,7 +175,7 @@ def _parameter(shared: KernelContext, p: Param) -> str:
         return f"long long {scope.get('stride', stride_key(p.tensor, p.axis))}"
     if p.kind == "dim":
         return f"int {scope.get('int', p.name)}"
-    if p.kind == "scalar":
+    if p.kind in ("scalar", "number"):
         return f"float {scope.get('scalar', p.name)}"
     if p.kind == "counter":
         return f"int {scope.get('scalar', p.name)}"

@@ -6,11 +6,11 @@ In and out: float64 arrays or numbers. NaN propagates everywhere, through `min` 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .expr import Apply, Cast, Cmp, Const, Expr, Logic, Select
+from .expr import Apply, Cast, Cmp, Const, Expr, Logic, Scalar, Select
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -60,6 +60,17 @@ COMPARE: dict[str, Callable[..., np.ndarray]] = {
     "eq": np.equal,
     "ne": np.not_equal,
 }
+
+
+def single(e: Expr, scalars: Mapping[str, float]) -> float:
+    """The value of an expression of scalars, rounded to f32 once."""
+
+    def leaf(x: Expr) -> float:
+        assert isinstance(x, Scalar)
+        return scalars[x.name]
+
+    with np.errstate(all="ignore"):
+        return float(np.float32(number(e, leaf)))
 
 
 def number(e: Expr, leaf: Callable[[Expr], float]) -> float:

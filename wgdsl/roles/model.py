@@ -26,7 +26,8 @@ from functools import cache
 
 from ..foundation.dtypes import DType
 from ..foundation.source import Span
-from ..program.expr import TRUE, Expr, Reg
+from ..program.expr import TRUE, Expr, Reg, Scalar
+from ..program.expr import walk as subexpressions
 from ..program.poly import Poly
 
 ONE = Poly.of(1)
@@ -222,7 +223,8 @@ class Grid:
 @dataclass(frozen=True, kw_only=True)
 class Param:
     """One kernel argument, in order. kind: map (name of a TensorMap), pointer (tensor), stride (tensor, axis; i64, in
-    elements), dim (i32), scalar (f32), flag (i32; `tensor` can be stored with its tensor map), counter (which of the
+    elements), dim (i32), scalar (f32), number (f32: `value`, an expression of scalars, which the launch rounds once), flag
+    (i32; `tensor` can be stored with its tensor map), counter (which of the
     module's `COUNTERS` pairs of i32 the launch uses: the items given out beyond one for each CTA, and the CTAs that have
     left. Both are 0 before and after it; launches that may overlap need different ones)."""
 
@@ -231,6 +233,14 @@ class Param:
     tensor: str | None = None
     axis: int | None = None
     dtype: DType | None = None
+    value: Expr | None = None
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """Of the program: what the launch has to know for it."""
+        if self.kind == "scalar":
+            return (Scalar(name=self.name),)
+        return () if self.value is None else tuple(x for x in subexpressions(self.value) if isinstance(x, Scalar))
 
 
 COUNTERS = 4096  # of a module with a dynamic grid
@@ -629,7 +639,7 @@ class ReduceOp:
     """Row value dst = op(start, op over cols of src). op: sum, max, min. `start` is a row expression or None (identity).
 
     lanes `full`: combined over the 4 lanes of the quad (dst isn't partial). lanes `partial`: each lane keeps the share of
-    its own columns; then `start` must be partial too.
+    its own columns; then the `start` of a sum must be partial too, that of a maximum or minimum may count in every lane.
     """
 
     dst: str
@@ -661,6 +671,7 @@ class VoteOp:
 
 
 OUTWEIGHS = 0.5  # of a lane's share of a row's sum, an eighth of the row or so
+FAR = 1024.0  # of r * c: from where `(x - r) * c` subtracts before it scales. Below, r * c is rounded by 2^-14 at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -669,26 +680,30 @@ class RoomOp:
     power of two, the reference that the sum `total` is scaled to may stay behind.
 
     A summand above the reference is rounded to its operand's type; one that is the maximum itself is 1, and exact. In a row
-    that hangs on one summand the difference would show, so the reference moves before one can outweigh the sum so far.
+    that hangs on one summand the difference would show, so the reference moves before one can outweigh the sum so far. Rows
+    in which `far` holds have an infinite dst: there nothing stays as it is.
     """
 
     dst: str
     total: str
     limit: float
+    rows: Axis
+    far: Expr | None = None
     when: str | None = None
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
         """What it reads."""
-        return tuple(Reg(name=n) for n in (self.total, self.when) if n)
+        return (*(Reg(name=n) for n in (self.total, self.when) if n), *(e for e in (self.far,) if e is not None))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteOp:
-    """Turn a partial row value into a full one: combine the quad's lanes."""
+    """Turn a partial row value into a full one: combine the quad's lanes. `when`: a flag; other warps leave it as it is."""
 
     value: str
     op: str
+    when: str | None = None
 
     @property
     def dst(self) -> str:
@@ -698,7 +713,7 @@ class CompleteOp:
     @property
     def exprs(self) -> tuple[Expr, ...]:
         """What it reads."""
-        return (Reg(name=self.value),)
+        return tuple(Reg(name=n) for n in (self.value, self.when) if n)
 
 
 Op = MapOp | ReduceOp | VoteOp | RoomOp | CompleteOp

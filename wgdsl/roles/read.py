@@ -72,15 +72,15 @@ class _Reader(LineReader):
         roles = [x for x in block.lines if first_word(x) == "role"]
         declared = [x for x in block.lines if first_word(x) != "role"]
         names = self.names(declared)
-        scope = Scope(names=names, integers=frozenset(self.arguments(declared, "dim")))
+        dims, of_program = self.arguments(declared, "dim"), frozenset(s.name for s in self.graph.scalars)
+        scope = Scope(names=names, integers=frozenset(dims), scalars=of_program)
         things = self.declarations(declared, scope)
         self.once(block, things, declared)
         grid = next((g for g in things if isinstance(g, m.Grid)), None)
-        scalars = [*self.arguments(declared, "scalar"), *self.arguments(declared, "flag")]
         scope = replace(
             scope,
             integers=scope.integers | {"wg"},
-            scalars=frozenset(scalars),
+            scalars=frozenset(x for kind in ("scalar", "number", "flag") for x in self.arguments(declared, kind)),
             grid=frozenset(a.index if a.tile == 1 else f"{a.index}.lo" for a in grid.axes) if grid else frozenset(),
         )
         found = [self.role(x, scope) for x in roles if grid is not None]  # without a grid nothing in them has a name

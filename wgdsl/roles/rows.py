@@ -209,8 +209,8 @@ DECLARATIONS = (
     Row(Extent, "index {index:new} < {extent:poly}"),
     Row(
         m.Param,
-        "param {kind:map|pointer|stride|dim|scalar|flag|counter} {name:name}"
-        "(? of {tensor:tensor})(? axis {axis:int})(?: {dtype:dtype})",
+        "param {kind:map|pointer|stride|dim|scalar|number|flag|counter} {name:name}"
+        "(? of {tensor:tensor})(? axis {axis:int})(?: {dtype:dtype})(? = {value:expr})",
     ),
     Row(
         m.TensorMap,
@@ -352,14 +352,17 @@ STEPS = (
     Row(m.ClearRows, "clear {buffer part slot:tile} rows {start:poly} .. {stop:stop}"),
 )
 OPS = (
-    Row(m.CompleteOp, "complete {value:value} by {op:reduction}"),
+    Row(m.CompleteOp, "complete {value:value} by {op:reduction}(? when {when:value})"),
     Row(
         m.ReduceOp,
         "{dst:value}[{rows:axis}] = {op:reduction}[{cols:axis}] {src:expr}(? from {start:expr}) lanes {lanes:full|partial}",
         absent={"start": None},
     ),
     Row(m.MapOp, "{dst:value}[{rows:axis}(?, {cols:axis})] = {expr:expr}(? when {when:value})"),
-    Row(m.RoomOp, "room {dst:value} under {total:value} up to {limit:number}(? when {when:value})"),
+    Row(
+        m.RoomOp,
+        "room {dst:value}[{rows:axis}] under {total:value} up to {limit:number}(? far where {far:predicate})(? when {when:value})",
+    ),
     Row(m.VoteOp, "vote {dst:value} = any[{rows:axis}] {cond:predicate}"),
 )
 TABLES = {"head": HEAD, "declaration": DECLARATIONS, "role": (ROLE,), "value": VALUES, "step": STEPS, "op": OPS}

@@ -22,6 +22,7 @@ from typing import Any
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..diagnostics.tools import NeedsProbeCall
+from ..program.functions import single
 from ..program.poly import compiled
 from ..roles.model import COUNTERS, PROBE, CopyAsync, CopyOut, Kernel, Param, walk
 from ..targets.tma import TMA
@@ -121,7 +122,7 @@ class _Packing:
 
 
 def _format(p: Param) -> str:
-    if p.kind == "scalar":
+    if p.kind in ("scalar", "number"):
         return _FORMATS[p.dtype.name if p.dtype else "f32"]
     return "q" if p.kind == "stride" else "i4x"
 
@@ -215,6 +216,8 @@ class Launcher:
             return bound.dims[p.name]
         if p.kind == "scalar":
             return bound.scalars[p.name]
+        if p.value is not None:
+            return single(p.value, bound.scalars)
         tensor = p.tensor or p.name
         return int(not self._unreachable(tensor, views[tensor]))
 

@@ -86,7 +86,7 @@ class Halves:
         opened = {s for x in shapes for s in (graph.derived[x].symbols() if x in graph.derived else {x})}
         dims = tuple(d for d in graph.dims if d in opened or d in self.needed)
         known = {*dims, *graph.fixed}
-        used = {p.name for p in self.maker.params if p.kind == "scalar"}
+        used = {x.name for p in self.maker.params for x in p.scalars}
         return replace(
             graph,
             dims=dims,

@@ -5,10 +5,10 @@ In: the program graph, the steps, the tensor maps.  Out: the tensors that the ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..foundation.dtypes import F32, I32
-from ..program.expr import Scalar, loads, walk
+from ..program.expr import Expr, Scalar, loads, walk
 from ..program.graph import Input, Output, ProgramGraph
 from ..program.poly import elements
 from ..roles import model as roles
@@ -48,11 +48,12 @@ def params(
     every: Sequence[Step],
     maps: Sequence[TensorMap],
     given: Sequence[TensorArg],
+    numbers: Mapping[str, Expr],
     flags: Sequence[str] = (),
     counters: Sequence[str] = (),
 ) -> tuple[Param, ...]:
-    """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, flags, counters. flags: tensors that may be
-    stored with or without their map."""
+    """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, numbers that hang on them alone, flags,
+    counters. flags: tensors that may be stored with or without their map."""
     known = {t.name: t for t in given}
     out = [Param(kind="map", name=m.name, tensor=m.tensor) for m in maps]
     for name in direct(every):
@@ -62,5 +63,6 @@ def params(
     out += [Param(kind="dim", name=d, dtype=I32) for d in graph.dims if d not in graph.fixed]
     scalars = {x.name for s in every for e in exprs(s) for x in walk(e) if isinstance(x, Scalar)}
     out += [Param(kind="scalar", name=s.name, dtype=F32) for s in graph.scalars if s.name in scalars]
+    out += [Param(kind="number", name=n, dtype=F32, value=e) for n, e in numbers.items()]
     out += [Param(kind="flag", name=f"{t}.tma", tensor=t) for t in flags]
     return (*out, *(Param(kind="counter", name=c, dtype=I32) for c in counters))

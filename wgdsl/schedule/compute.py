@@ -15,9 +15,11 @@ from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, con
 from ..program.graph import IDENTITY, Map, Reduce
 from ..program.poly import Poly
 from ..program.streamed import OLD_SUFFIX, State, Streamed
-from ..roles.model import Axis, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
+from ..roles.model import Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
 from ..syntax import ast
 from ..targets.wgmma import M
+from . import centre
+from .centre import Centred, centred
 from .lazy import correction_exponent
 
 
@@ -133,8 +135,8 @@ class Computer:
             if s is not None:
                 start = s.start if s.start is not None else const(float(IDENTITY[s.node.op]))
                 out.append(MapOp(dst=self.state_value(s), expr=start, rows=rows))
-                if self.room(s) is not None:
-                    out.append(MapOp(dst=self.room(s) or "", expr=const(0.0), rows=rows))
+                kept = [name for name in (self.room(s), *self.offsets(s, rows)) if name is not None]
+                out += (MapOp(dst=name, expr=const(0.0), rows=rows) for name in kept)
         return out
 
     def correction_name(self, s: State) -> str:
@@ -163,6 +165,22 @@ class Computer:
         weight = self.weight(s)
         found = None if weight is None else self.streamed.state(weight)
         return None if found is None else self.row(f"{self.state_value(s)}.room", partial=self.is_partial(found))
+
+    def exponents(self, s: State, rows: Axis) -> dict[str, Centred]:
+        """Tile node -> its exponent `(x - r) * c` around a lazy state r. What lies far has to be told by the room."""
+        if self.room(s) is None:
+            return {}
+        varying = frozenset((rows.index, self.streamed.axis))
+        found = ((n.name, centred(n.body, s.name, varying)) for n in self.streamed.tile if isinstance(n, Map))
+        return {name: c for name, c in found if c is not None}
+
+    def offsets(self, s: State, rows: Axis) -> dict[str, Expr]:
+        """Row value -> the factor c with which it holds r * c."""
+        factors = centre.distinct(self.exponents(s, rows).values())
+        return {self.row(f"{self.state_value(s)}.off{k or ''}"): c for k, c in enumerate(factors)}
+
+    def offset(self, s: State, c: Expr, rows: Axis) -> str:
+        return next(name for name, factor in self.offsets(s, rows).items() if factor == c)
 
     def moved_flag(self, s: State) -> str | None:
         """The flag without which the correction of a state is no step; None if it always is one."""
@@ -269,6 +287,9 @@ class _Ops:
         assert node is not None and not isinstance(node, Reduce)
         body = node.body  # type: ignore[union-attr]
         masked = name in self.streamed.masks and self.masked
+        around = None if self.first else self.around(name)
+        if around is not None:
+            body = self.shift(name, body, *around)
         if isinstance(body, Load) and body.tensor in self.computer.home and not masked:
             self.computer.home[name] = self.computer.home[body.tensor]
             return
@@ -281,6 +302,30 @@ class _Ops:
         if masked and self.when is not None:
             self.emit(self.mask(value, name))
         self.computer.home[name] = value
+
+    def around(self, name: str) -> tuple[State, Centred] | None:
+        """The lazy state around which a node's exponent lies."""
+        found = (
+            (s, self.computer.exponents(s, self.rows).get(name)) for s in self.streamed.states if s.name in self.computer.lazy
+        )
+        return next(((s, c) for s, c in found if c is not None), None)
+
+    def shift(self, name: str, body: Expr, s: State, c: Centred) -> Expr:
+        """The body over kept offsets. Where one would be large, the tile itself is moved beforehand."""
+        value = self.place(name, [x.tensor for x in loads(body)])
+        x = self.read(c.x)
+        if not (isinstance(x, Reg) and self.registers(x.name) == self.registers(value)):
+            self.emit(self.map(value, x))
+            x = Reg(name=value)
+        offset = self.computer.offset(s, c.c, self.rows)
+        moved = apply("sub", x, centre.base(self.reference(s), offset))
+        grown = self.computer.flag(self.computer.state_value(s))
+        self.emit(MapOp(dst=x.name, expr=moved, rows=self.rows, cols=self.cols, when=grown))
+        return c.around(body, x, Reg(name=offset))
+
+    def registers(self, value: str) -> str:
+        """The value in whose registers one lies."""
+        return self.computer.values[value].over or value
 
     def place(self, name: str, sources: list[str]) -> str:
         """Registers for a tile node: those of an operand that nothing reads any more, else its own."""
@@ -310,9 +355,9 @@ class _Ops:
             raise WgError(NotYetSupported(span=s.node.span, what=f"`{s.node.op}` along the streamed axis"))
         value = self.computer.state_value(s)
         referenced = any(s.name in t.references for t in self.streamed.states)
-        dst = value
+        dst, lazy = value, s.name in self.computer.lazy and not self.first
         if referenced and not self.first:
-            dst = self.computer.row(f"{value}.new")
+            dst = self.computer.row(f"{value}.new", partial=lazy)
             self.moved.append((value, dst))
         if s.correction is not None and s.references[0] in self.computer.lazy and not self.first:
             self.follow(s)
@@ -326,19 +371,30 @@ class _Ops:
                 start = apply("mul", start, Reg(name=self.correct(s)))
             elif s.kept is not None:
                 start = Select(cond=self.read(s.kept), then=start, other=const(float(IDENTITY[s.node.op])))
-        lanes = "partial" if self.computer.is_partial(s) else "full"
+        lanes = "partial" if lazy or self.computer.is_partial(s) else "full"
         self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
         self.running[s.name] = dst
         self.weigh(s)
         self.computer.reading.pop(s.name, None)
-        guarded = s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full)
-        if s.name in self.computer.lazy and dst != value:
+        guarded = self.guarded(s)
+        if lazy and dst != value:
             self.stay(s, value, dst, guarded)
         elif guarded:
             self.guard(s, dst)
+        if s.name in self.computer.lazy and self.first:
+            self.centre(s)
         for t in self.streamed.states:
             if t.correction is not None and s.name in t.references and not self.first:
                 self.correct(t)
+
+    def guarded(self, s: State) -> bool:
+        """Whether rows of this tile may have seen nothing yet."""
+        return s.name in self.streamed.guarded and (self.masked or not self.streamed.unguarded_when_full)
+
+    def reference(self, s: State) -> str:
+        """The row value that exponents subtract, where nothing moves it meanwhile."""
+        value = self.computer.state_value(s)
+        return self.computer.row(f"{value}.ref") if self.guarded(s) else value
 
     def guard(self, s: State, dst: str, when: str | None = None) -> None:
         """While a row has seen nothing its maximum is infinite; exponents then subtract 0 instead."""
@@ -348,8 +404,8 @@ class _Ops:
         self.running[s.name] = self.computer.reading[s.name] = ref
 
     def stay(self, s: State, value: str, new: str, guarded: bool) -> None:
-        """A lazy state takes its new value only in warps in which some row grew by more than the limit; elsewhere all that
-        is scaled to it stays so, and the correction is no step."""
+        """A lazy state takes its new value only in warps in which some row grew by more than the limit, which each lane looks
+        at for its own columns; elsewhere all that is scaled to it stays so, and the correction is no step."""
         self.moved.remove((value, new))
         moving = next(t for t in self.streamed.states if s.name in t.references)
         grown = self.computer.flag(value)
@@ -357,17 +413,30 @@ class _Ops:
         room = self.computer.room(s)
         limit = const(-self.computer.lazy[s.name]) if room is None else Reg(name=room)
         self.emit(VoteOp(dst=grown, cond=Cmp(op="lt", left=exponent, right=limit), rows=self.rows))
+        self.emit(CompleteOp(value=new, op=s.node.op, when=grown))
         if guarded:
             self.guard(s, new, when=grown)
         self.correct(moving, when=grown)
         for t in self.streamed.states:
             if s.name in t.references and t.name in self.names:
                 self.follow(t)
+        self.centre(s, when=grown)
         self.emit(MapOp(dst=value, expr=Reg(name=new), rows=self.rows, when=grown))
         self.running[s.name] = value
         self.computer.reading.pop(s.name, None)
-        if guarded:
+        if guarded and self.shown(s):
             self.guard(s, value)
+
+    def shown(self, s: State) -> bool:
+        """Whether anything in the tile reads a lazy state but by kept offsets."""
+        kept = self.computer.exponents(s, self.rows)
+        return any(x.tensor == s.name for n in self.streamed.order if n not in kept for e in self.exprs(n) for x in loads(e))
+
+    def centre(self, s: State, when: str | None = None) -> None:
+        """What hangs on a lazy state alone, computed where it moves."""
+        r = Reg(name=self.running[s.name])
+        for name, c in self.computer.offsets(s, self.rows).items():
+            self.emit(MapOp(dst=name, expr=centre.offset(r, self.read(c)), rows=self.rows, when=when))
 
     def weigh(self, s: State) -> None:
         """After a row's sum: how far the lazy state that it is scaled to may now stay behind. Sums only grow meanwhile."""
@@ -375,7 +444,9 @@ class _Ops:
             name = self.computer.room(t) if self.computer.weight(t) == s.name else None
             if name is not None:
                 when = None if self.first else self.computer.moved_flag(s)
-                self.emit(RoomOp(dst=name, total=self.running[s.name], limit=self.computer.lazy[t.name], when=when))
+                far = centre.far(self.computer.state_value(t), self.computer.offsets(t, self.rows))
+                total, limit = self.running[s.name], self.computer.lazy[t.name]
+                self.emit(RoomOp(dst=name, total=total, limit=limit, rows=self.rows, far=far, when=when))
 
     def follow(self, s: State) -> None:
         """What was accumulated so far, scaled to where the lazy state has moved; once a tile."""

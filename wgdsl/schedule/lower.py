@@ -27,6 +27,7 @@ from .mask import Trip, live_trip, make_trip
 from .order import make_order
 from .place import BULK, Placement, place
 from .plan import Plan, RolePlan, make_plan, only_fills
+from .numbers import hoisted
 from .reads import bound
 from .sync import RoleSync
 
@@ -117,6 +118,7 @@ def _kernel(
     lists: tuple[TensorArg, ...],
 ) -> Kernel:
     graph = plan.graph
+    steps, numbers = hoisted(steps)
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
     probed = [t for s in synced for t in s.probes.tensors.values()]
@@ -138,7 +140,7 @@ def _kernel(
         values=tuple(v for s in synced for v in s.computer.values.values()),
         maps=tuple(maps),
         tensors=tensors,
-        params=arguments.params(graph, every, maps, tensors, flags, counters),
+        params=arguments.params(graph, every, maps, tensors, numbers, flags, counters),
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
         resident=_resident(plan, synced, threads),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from ..program.expr import Apply, Cast, Cmp, Const, Expr, Load, Logic, Reg, Scalar, Select, polys_of, walk
 from ..roles import model as m
@@ -41,17 +42,21 @@ class Stretch:
 def stretches(ops: Iterable[m.Op], values: Mapping[str, m.Value]) -> list[Stretch]:
     """Of a `compute`, in order. What only some warps do, by a vote (`when`), isn't done: a maximum rarely grows that much."""
     out = [Stretch()]
-    for op in ops:
-        _add(out[-1], op, values)
-        if out[-1].exchanges:
-            out.append(Stretch())
+    for when, together in groupby(ops, lambda op: getattr(op, "when", None)):
+        if when is not None:
+            out[-1].other += 2  # a branch around them
+            continue
+        for op in together:
+            _add(out[-1], op, values)
+            if out[-1].exchanges:
+                out.append(Stretch())
     return [s for s in out if s.instructions]
 
 
 def _add(s: Stretch, op: m.Op, values: Mapping[str, m.Value]) -> None:
     halves = values[op.dst].halves if op.dst in values else 2
     if isinstance(op, m.MapOp):
-        _map(s, op, values)
+        evaluate(s, op.expr, op.rows, op.cols, values)
     elif isinstance(op, m.ReduceOp):
         evaluate(s, op.src, op.rows, op.cols, values)
         _reduce(s, op, halves)
@@ -65,13 +70,6 @@ def _add(s: Stretch, op: m.Op, values: Mapping[str, m.Value]) -> None:
         s.pipes[SHUFFLE] += QUAD_STEPS * halves
         s.pipes[FMA if op.op == "sum" else ALU] += QUAD_STEPS * halves
         s.exchanges = QUAD_STEPS
-
-
-def _map(s: Stretch, op: m.MapOp, values: Mapping[str, m.Value]) -> None:
-    if op.when is not None:
-        s.other += 2  # a branch around it
-        return
-    evaluate(s, op.expr, op.rows, op.cols, values)
 
 
 def _reduce(s: Stretch, op: m.ReduceOp, halves: int) -> None:

@@ -96,7 +96,7 @@ def _map(m: Machine, op: MapOp) -> None:
 
 def _vote(m: Machine, op: VoteOp) -> None:
     """A warp's rows, of which each lane may hold its own share, agree on whether the condition holds anywhere."""
-    m.registers.write(op.dst, np.full((1, 1), Scope(m, op.rows, None).value(op.cond).any()))
+    m.registers.write(op.dst, np.full((1, 1), Scope(m, op.rows, None, sums=False).value(op.cond).any()))
 
 
 def _room(m: Machine, op: RoomOp) -> None:
@@ -104,7 +104,10 @@ def _room(m: Machine, op: RoomOp) -> None:
     if op.when is not None and not m.registers.flag(op.when):
         return
     below = -np.log2(m.registers.read(op.total) * np.float32(OUTWEIGHS))
-    m.registers.write(op.dst, np.fmax(np.float32(-op.limit), np.fmin(np.float32(0), below)))
+    room = np.fmax(np.float32(-op.limit), np.fmin(np.float32(0), below))
+    if op.far is not None:
+        room = np.where(Scope(m, op.rows, None).value(op.far), np.float32(np.inf), room)
+    m.registers.write(op.dst, room)
 
 
 def _tile(m: Machine, dst: str, value: np.ndarray) -> np.ndarray:
@@ -152,13 +155,16 @@ def _reduce(m: Machine, op: ReduceOp) -> None:
     out = shares if partial else join.reduce(shares, axis=1)[:, None]
     if op.start is not None:
         start = Scope(m, op.rows, None).value(op.start)
-        if regs(op.start) and (start.shape[1] == QUAD) != partial:
+        may_repeat = partial and op.op != "sum"
+        if regs(op.start) and (start.shape[1] == QUAD) != partial and not may_repeat:
             raise m.fault(LaneShares, value=op.dst)
         out = join(start, out)
     m.registers.write(op.dst, _as_floats(out, (m.rows, out.shape[1])))
 
 
 def _complete(m: Machine, op: CompleteOp) -> None:
+    if op.when is not None and not m.registers.flag(op.when):
+        return
     shares = m.registers.read(op.value)
     if shares.shape[1] != QUAD:
         raise m.fault(LaneShares, value=op.value)
@@ -173,10 +179,11 @@ def _poly(e: Expr) -> Poly:
 class Scope:
     """Expressions at the elements of one tile (`cols` given) or at its rows."""
 
-    def __init__(self, m: Machine, rows: Axis, cols: Axis | None):
+    def __init__(self, m: Machine, rows: Axis, cols: Axis | None, sums: bool = True):
+        """sums: whether shares have to add up to something; each lane may vote for itself by its own share."""
         if rows.count != m.rows * WARPS:
             raise m.fault(IllFormed, why=f"a register tile has {m.rows * WARPS} rows, not {rows.count}")
-        self.m, self.rows, self.cols = m, rows, cols
+        self.m, self.rows, self.cols, self.sums = m, rows, cols, sums
 
     @cached_property
     def env(self) -> dict[str, Integer]:
@@ -265,7 +272,7 @@ class Scope:
 
     def check_shares(self, e: Apply | Select, args: list[np.ndarray]) -> None:
         """Shares may be scaled by whole values and joined with other shares; nothing else keeps their sum."""
-        if self.cols is not None or not any(a.shape[1] == QUAD for a in args):
+        if not self.sums or self.cols is not None or not any(a.shape[1] == QUAD for a in args):
             return
         shares = [a.shape[1] == QUAD for a in args]
         if isinstance(e, Select) or e.fn in ("add", "sub", "min", "max"):

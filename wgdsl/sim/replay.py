@@ -69,7 +69,7 @@ def _world(kernel: Kernel, witness: Witness) -> World:
     sizes = [{**dims, **dict(i.dims)} for i in witness.items] or [dims]
     random = np.random.default_rng(0)
     tensors = {t.name: _tensor(t, sizes, random) for t in kernel.tensors}
-    scalars = {p.name: 1.0 for p in kernel.params if p.kind in ("scalar", "flag")}
+    scalars = {p.name: 1.0 for p in kernel.params if p.kind in ("scalar", "number", "flag")}
     scalars |= {name: float(holds) for name, holds in witness.flags}
     return World(kernel=kernel, dims=dims, scalars=scalars, tensors=tensors, limit=LIMIT, lenient=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..program.functions import single
 from ..roles.checked import Checked
 from ..roles.model import Grid, Kernel, RoleProgram
 from .agent import Item
@@ -83,10 +84,12 @@ def _launch(
             tensors[arg.name] = make_tensor(arg, shape_of(arg, dims), given if given is None else np.asarray(given))
         if arg.written:
             tensors[arg.name].forget_writers()
-    missing = [p.name for p in kernel.params if p.kind == "scalar" and p.name not in scalars]
+    missing = sorted({x.name for p in kernel.params for x in p.scalars} - {*scalars})
     if missing:
         raise ValueError(f"no value is given for {', '.join(missing)}")
-    world = World(kernel=kernel, dims=dims, scalars={**_flags(kernel, tensors), **scalars}, tensors=tensors, limit=limit)
+    numbers = {p.name: single(p.value, scalars) for p in kernel.params if p.value is not None}
+    known = {**_flags(kernel, tensors), **scalars, **numbers}
+    world = World(kernel=kernel, dims=dims, scalars=known, tensors=tensors, limit=limit)
     items, order = items_of(kernel, dims), falling_behind(late, order_of(seed, kernel))
     ctas = min(len(items), sms) if kernel.grid.persistent else len(items)
     for c in range(ctas):

@@ -12,7 +12,7 @@ from ..targets.registers import FILE, count_problem, launch_registers, pool_prob
 from .packed import packed_in_place
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
-ROW_SHARE = 14  # of these for row values and flags
+ROW_SHARE = 16  # of these for row values and flags
 SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 
