@@ -111,6 +111,8 @@ class Computer:
     reading: dict[str, str] = field(default_factory=dict)  # guarded state -> row value that exponents of this tile read
     held: dict[tuple[str, tuple[Poly, ...]], str] = field(default_factory=dict)  # access of a tensor -> its tile in registers
     lazy: dict[str, float] = field(default_factory=dict)  # state -> growth, in log2, up to which it stays where it is
+    followed: set[str] = field(default_factory=set)  # states that are scaled to where a lazy one moved, ahead of their own turn
+    shifted: set[str] = field(default_factory=set)  # tile nodes whose tile has been moved with it, likewise
 
     def declare(self, value: Value) -> str:
         self.values.setdefault(value.name, value)
@@ -225,7 +227,6 @@ class _Ops:
     running: dict[str, str] = field(default_factory=dict)  # state -> row value that holds it in this tile
     moved: list[tuple[str, str]] = field(default_factory=list)
     corrected: set[str] = field(default_factory=set)
-    followed: set[str] = field(default_factory=set)  # states that have been scaled to where a lazy one moved
     when: str | None = None  # the flag without which nothing has to be masked
 
     @property
@@ -318,10 +319,26 @@ class _Ops:
             self.emit(self.map(value, x))
             x = Reg(name=value)
         offset = self.computer.offset(s, c.c, self.rows)
+        if name not in self.computer.shifted:
+            self.move(s, x, offset)
+        self.computer.shifted.discard(name)
+        return c.around(body, x, Reg(name=offset))
+
+    def move(self, s: State, x: Reg, offset: str) -> None:
         moved = apply("sub", x, centre.base(self.reference(s), offset))
         grown = self.computer.flag(self.computer.state_value(s))
         self.emit(MapOp(dst=x.name, expr=moved, rows=self.rows, cols=self.cols, when=grown))
-        return c.around(body, x, Reg(name=offset))
+
+    def shift_ahead(self, s: State) -> None:
+        """The tiles of exponents that nothing else reads, where the state moves: exponents of a later step need no branch."""
+        for name, c in self.computer.exponents(s, self.rows).items():
+            if name not in (*self.names, *self.later) or not isinstance(c.x, Load) or c.x.tensor not in self.computer.home:
+                continue
+            others = (*(n for n in (*self.names, *self.later) if n != name), *(t.name for t in self.streamed.states if t.is_contract))
+            still = {x.tensor for n in others if n != s.name for e in self.exprs(n) for x in loads(e)}
+            if not self.is_needed(c.x.tensor, still):
+                self.move(s, Reg(name=self.computer.home[c.x.tensor]), self.computer.offset(s, c.c, self.rows))
+                self.computer.shifted.add(name)
 
     def registers(self, value: str) -> str:
         """The value in whose registers one lies."""
@@ -330,18 +347,27 @@ class _Ops:
     def place(self, name: str, sources: list[str]) -> str:
         """Registers for a tile node: those of an operand that nothing reads any more, else its own."""
         shown = display(self.streamed, name)
-        after = self.names[self.names.index(name) + 1 :] + self.later
-        packed = (s.node.body for s in self.streamed.states if s.is_contract)
-        still = {x.tensor for e in (*packed, *(e for n in after for e in self.exprs(n))) for x in loads(e)} - {name}
+        still = self.read_after(name) - {name}
         for source in sources:
             value = self.computer.home.get(source)
-            if value is None or source in still or any(self.computer.home.get(s) == value for s in still):
+            if value is None or self.is_needed(source, still):
                 continue
-            base = self.computer.values[value].over or value
+            base = self.registers(value)
             if not isinstance(self.streamed.tile_node(name), Map):
                 return value
             return self.computer.tile(shown, self.cols.count, over=base)
         return self.computer.tile(shown, self.cols.count)
+
+    def read_after(self, name: str) -> set[str]:
+        """What is read behind a node or state of this step, in it and in later ones."""
+        after = self.names[self.names.index(name) + 1 :] + self.later
+        packed = (s.node.body for s in self.streamed.states if s.is_contract)
+        return {x.tensor for e in (*packed, *(e for n in after for e in self.exprs(n))) for x in loads(e)}
+
+    def is_needed(self, node: str, still: set[str]) -> bool:
+        """Whether what a node's registers hold is read under any of these names."""
+        value = self.computer.home[node]
+        return node in still or any(self.computer.home.get(s) == value for s in still)
 
     def exprs(self, name: str) -> tuple[Expr, ...]:
         node = self.streamed.tile_node(name)
@@ -374,6 +400,7 @@ class _Ops:
         lanes = "partial" if lazy or self.computer.is_partial(s) else "full"
         self.emit(ReduceOp(dst=dst, op=s.node.op, src=src, start=start, rows=self.rows, cols=self.cols, lanes=lanes))
         self.running[s.name] = dst
+        self.computer.followed.discard(s.name)
         self.weigh(s)
         self.computer.reading.pop(s.name, None)
         guarded = self.guarded(s)
@@ -418,10 +445,11 @@ class _Ops:
             self.guard(s, new, when=grown)
         self.correct(moving, when=grown)
         for t in self.streamed.states:
-            if s.name in t.references and t.name in self.names:
+            if s.name in t.references and t.name in (*self.names, *self.later):
                 self.follow(t)
         self.centre(s, when=grown)
         self.emit(MapOp(dst=value, expr=Reg(name=new), rows=self.rows, when=grown))
+        self.shift_ahead(s)
         self.running[s.name] = value
         self.computer.reading.pop(s.name, None)
         if guarded and self.shown(s):
@@ -450,9 +478,9 @@ class _Ops:
 
     def follow(self, s: State) -> None:
         """What was accumulated so far, scaled to where the lazy state has moved; once a tile."""
-        if s.name in self.followed:
+        if s.name in self.computer.followed:
             return
-        self.followed.add(s.name)
+        self.computer.followed.add(s.name)
         value, corr = self.computer.state_value(s), self.correct(s)
         scaled = apply("mul", Reg(name=value), Reg(name=corr))
         self.emit(MapOp(dst=value, expr=scaled, rows=self.rows, when=self.computer.moved_flag(s)))
