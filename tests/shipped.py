@@ -96,6 +96,8 @@ KERNELS = (
     gemm("kn", act="none", residual=True),
     gemm("nk", schedule="turns"),
     gemm("kn", True, "f16", "turns", act="relu"),
+    gemm("nk", schedule="persistent"),
+    gemm("kn", True, "f16", "persistent", act="gelu"),
     gemm("nk", schedule="split"),
     gemm("nk", True, "f16", "split", act="gelu", residual=True),
     row_softmax(64),
