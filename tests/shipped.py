@@ -97,7 +97,7 @@ KERNELS = (
     gemm("nk", schedule="turns"),
     gemm("kn", True, "f16", "turns", act="relu"),
     gemm("nk", schedule="persistent"),
-    gemm("kn", True, "f16", "persistent", act="gelu"),
+    gemm("kn", True, "f16", "persistent", act="relu"),
     gemm("nk", schedule="split"),
     gemm("nk", True, "f16", "split", act="gelu", residual=True),
     row_softmax(64),
