@@ -83,6 +83,7 @@ KERNELS = (
     attention("two_joined_longest", True, 128),
     attention("four", False, 64),
     attention("four_longest", True, 64),
+    attention("four_static", True, 64),
     attention("three_128", False, 64),
     attention("three_128_longest", True, 64),
     attention("two_80", False, 256),
