@@ -361,7 +361,8 @@ OPS = (
     Row(m.MapOp, "{dst:value}[{rows:axis}(?, {cols:axis})] = {expr:expr}(? when {when:value})"),
     Row(
         m.RoomOp,
-        "room {dst:value}[{rows:axis}] under {total:value} up to {limit:number}(? far where {far:predicate})(? when {when:value})",
+        "room {dst:value}[{rows:axis}] under {total:value} up to {limit:number}(? far where {far:predicate})"
+        "(? when {when:value})",
     ),
     Row(m.VoteOp, "vote {dst:value} = any[{rows:axis}] {cond:predicate}"),
 )

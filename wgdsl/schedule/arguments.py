@@ -6,6 +6,7 @@ In: the program graph, the steps, the tensor maps.  Out: the tensors that the ke
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from ..foundation.dtypes import F32, I32
 from ..program.expr import Expr, Scalar, loads, walk
@@ -48,9 +49,9 @@ def params(
     every: Sequence[Step],
     maps: Sequence[TensorMap],
     given: Sequence[TensorArg],
-    numbers: Mapping[str, Expr],
     flags: Sequence[str] = (),
     counters: Sequence[str] = (),
+    numbers: Mapping[str, Expr] = MappingProxyType({}),
 ) -> tuple[Param, ...]:
     """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, numbers that hang on them alone, flags,
     counters. flags: tensors that may be stored with or without their map."""

@@ -325,17 +325,19 @@ class _Ops:
         return c.around(body, x, Reg(name=offset))
 
     def move(self, s: State, x: Reg, offset: str) -> None:
+        """A tile by what its offset leaves to it, in the warps in which the state moves."""
         moved = apply("sub", x, centre.base(self.reference(s), offset))
         grown = self.computer.flag(self.computer.state_value(s))
         self.emit(MapOp(dst=x.name, expr=moved, rows=self.rows, cols=self.cols, when=grown))
 
     def shift_ahead(self, s: State) -> None:
         """The tiles of exponents that nothing else reads, where the state moves: exponents of a later step need no branch."""
+        ahead = [n for n in (*self.names, *self.later) if n != s.name]
+        packed = [t.name for t in self.streamed.states if t.is_contract]
         for name, c in self.computer.exponents(s, self.rows).items():
-            if name not in (*self.names, *self.later) or not isinstance(c.x, Load) or c.x.tensor not in self.computer.home:
+            if name not in ahead or not isinstance(c.x, Load) or c.x.tensor not in self.computer.home:
                 continue
-            others = (*(n for n in (*self.names, *self.later) if n != name), *(t.name for t in self.streamed.states if t.is_contract))
-            still = {x.tensor for n in others if n != s.name for e in self.exprs(n) for x in loads(e)}
+            still = {x.tensor for n in (*ahead, *packed) if n != name for e in self.exprs(n) for x in loads(e)}
             if not self.is_needed(c.x.tensor, still):
                 self.move(s, Reg(name=self.computer.home[c.x.tensor]), self.computer.offset(s, c.c, self.rows))
                 self.computer.shifted.add(name)

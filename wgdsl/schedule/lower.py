@@ -24,10 +24,10 @@ from .finish import MathSync
 from .lists import list_kernel, listed_trip, lists_of
 from .load import LoadSync
 from .mask import Trip, live_trip, make_trip
+from .numbers import hoisted
 from .order import make_order
 from .place import BULK, Placement, place
 from .plan import Plan, RolePlan, make_plan, only_fills
-from .numbers import hoisted
 from .reads import bound
 from .sync import RoleSync
 
@@ -140,7 +140,7 @@ def _kernel(
         values=tuple(v for s in synced for v in s.computer.values.values()),
         maps=tuple(maps),
         tensors=tensors,
-        params=arguments.params(graph, every, maps, tensors, numbers, flags, counters),
+        params=arguments.params(graph, every, maps, tensors, flags, counters, numbers),
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
         resident=_resident(plan, synced, threads),
