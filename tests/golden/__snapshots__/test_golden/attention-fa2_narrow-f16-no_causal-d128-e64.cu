@@ -92,7 +92,7 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
     long long V_stride0, long long V_stride1, long long V_stride2, long long V_stride3, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, unsigned short* O_ptr, long long O_stride0,
     long long O_stride1, long long O_stride2, long long O_stride3, int B, int G, int R, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned Qs = smem;  // 128 x 128 f16, 128-byte swizzle
@@ -276,20 +276,16 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
       #pragma unroll
       for (int half = 0; half < 4; ++half)
         P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-      // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 4; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+      // P = exp2(((S - P.max.ref) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 4; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-      }
-      // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[4];
         #pragma unroll
         for (int half = 0; half < 4; ++half)
-          offset[half] = P_max_ref[half] * f;
+          offset[half] = P_max_ref[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
             fabsf(offset[3])) <= 1024.0f))) {
@@ -303,7 +299,7 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
         #pragma unroll
         for (int at = 0; at < 48; ++at) {
           const int half = at / 2 % 4;
-          P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+          P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P over j) of this lane
@@ -448,20 +444,16 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
         for (int half = 0; half < 4; ++half)
           P_max_new[half] = ptx::quad_max(acc[half]);
       }
-      // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 4; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
+      // P = exp2(((S - P.max.new) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 4; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-      }
-      // P = exp2(((S - P.max.new) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[4];
         #pragma unroll
         for (int half = 0; half < 4; ++half)
-          offset[half] = P_max_new[half] * f;
+          offset[half] = P_max_new[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
             fabsf(offset[3])) <= 1024.0f))) {
@@ -475,7 +467,7 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
         #pragma unroll
         for (int at = 0; at < 48; ++at) {
           const int half = at / 2 % 4;
-          P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+          P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P over j) of this lane
@@ -616,20 +608,16 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
     #pragma unroll
     for (int half = 0; half < 4; ++half)
       P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-    // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
+    // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+    #pragma unroll
+    for (int half = 0; half < 4; ++half)
+      P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+    // P = exp2(((S - P.max.ref) * scale.1))
     {
-      const float f = scale * 1.442695f;
-      #pragma unroll
-      for (int half = 0; half < 4; ++half)
-        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-    }
-    // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-    {
-      const float f = scale * 1.442695f;
       float offset[4];
       #pragma unroll
       for (int half = 0; half < 4; ++half)
-        offset[half] = P_max_ref[half] * f;
+        offset[half] = P_max_ref[half] * scale_1;
       // the rounding of a large offset would swamp the difference: then subtract first
       if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
           fabsf(offset[3])) <= 1024.0f))) {
@@ -643,7 +631,7 @@ attention_fa2_narrow(const unsigned short* __restrict__ Q_ptr, long long Q_strid
       #pragma unroll
       for (int at = 0; at < 48; ++at) {
         const int half = at / 2 % 4;
-        P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+        P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
       }
     }
     // P.sum = sum((P.sum * P.max.corr), P over j) of this lane

@@ -95,7 +95,7 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
     const unsigned short* __restrict__ V_ptr, long long V_stride0, long long V_stride1, long long V_stride2,
     long long V_stride3, float* L_ptr, long long L_stride0, long long L_stride1, long long L_stride2,
     unsigned short* O_ptr, long long O_stride0, long long O_stride1, long long O_stride2, long long O_stride3,
-    int B, int G, int R, int M, int N, float scale) {
+    int B, int G, int R, int M, int N, float scale, float scale_1) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned Qs = smem;  // 128 x 128 bf16, 128-byte swizzle
@@ -289,20 +289,16 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
       #pragma unroll
       for (int half = 0; half < 4; ++half)
         P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-      // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 4; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+      // P = exp2(((S - P.max.ref) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 4; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-      }
-      // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[4];
         #pragma unroll
         for (int half = 0; half < 4; ++half)
-          offset[half] = P_max_ref[half] * f;
+          offset[half] = P_max_ref[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
             fabsf(offset[3])) <= 1024.0f))) {
@@ -316,7 +312,7 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
         #pragma unroll
         for (int at = 0; at < 32; ++at) {
           const int half = at / 2 % 4;
-          P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+          P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P over j) of this lane
@@ -479,20 +475,16 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
         for (int half = 0; half < 4; ++half)
           P_max_new[half] = ptx::quad_max(acc[half]);
       }
-      // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 4; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
+      // P = exp2(((S - P.max.new) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 4; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-      }
-      // P = exp2(((S - P.max.new) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[4];
         #pragma unroll
         for (int half = 0; half < 4; ++half)
-          offset[half] = P_max_new[half] * f;
+          offset[half] = P_max_new[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
             fabsf(offset[3])) <= 1024.0f))) {
@@ -506,7 +498,7 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
         #pragma unroll
         for (int at = 0; at < 32; ++at) {
           const int half = at / 2 % 4;
-          P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+          P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P over j) of this lane
@@ -654,20 +646,16 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
     #pragma unroll
     for (int half = 0; half < 4; ++half)
       P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-    // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
+    // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+    #pragma unroll
+    for (int half = 0; half < 4; ++half)
+      P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+    // P = exp2(((S - P.max.ref) * scale.1))
     {
-      const float f = scale * 1.442695f;
-      #pragma unroll
-      for (int half = 0; half < 4; ++half)
-        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-    }
-    // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-    {
-      const float f = scale * 1.442695f;
       float offset[4];
       #pragma unroll
       for (int half = 0; half < 4; ++half)
-        offset[half] = P_max_ref[half] * f;
+        offset[half] = P_max_ref[half] * scale_1;
       // the rounding of a large offset would swamp the difference: then subtract first
       if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
           fabsf(offset[3])) <= 1024.0f))) {
@@ -681,7 +669,7 @@ attention_fa2_narrow_longest(const unsigned short* __restrict__ Q_ptr, long long
       #pragma unroll
       for (int at = 0; at < 32; ++at) {
         const int half = at / 2 % 4;
-        P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+        P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
       }
     }
     // P.sum = sum((P.sum * P.max.corr), P over j) of this lane

@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 64 x 128 bf16, 128-byte swizzle
@@ -383,13 +383,12 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
       #pragma unroll
       for (int half = 0; half < 2; ++half)
         P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-      // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+      // P = exp2(((S - P.max.ref) * scale.1))
       {
-        const float f = scale * 1.442695f;
         float offset[2];
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          offset[half] = P_max_ref[half] * f;
+          offset[half] = P_max_ref[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
           #pragma unroll
@@ -402,7 +401,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
         #pragma unroll
         for (int at = 0; at < 64; ++at) {
           const int half = at / 2 % 2;
-          P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+          P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum(P over j) of this lane
@@ -486,20 +485,16 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
           for (int half = 0; half < 2; ++half)
             P_max_new[half] = ptx::quad_max(acc[half]);
         }
-        // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
+        // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
+        // P = exp2(((S - P.max.new) * scale.1))
         {
-          const float f = scale * 1.442695f;
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-        }
-        // P = exp2(((S - P.max.new) * (scale * 1.4426950408889634)))
-        {
-          const float f = scale * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_new[half] * f;
+            offset[half] = P_max_new[half] * scale_1;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -512,7 +507,7 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
           #pragma unroll
           for (int at = 0; at < 64; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
           }
         }
         // P.sum = sum((P.sum * P.max.corr), P over j) of this lane

@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(640, 1)
 attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, int work_next) {
+    float scale, float scale_1, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 4 x 64 x 64 bf16, 128-byte swizzle
@@ -239,7 +239,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
       int item = blockIdx.x;
       #pragma unroll 1
       while (true) {
-#line 37 "schedules/hopper/attention_four.wg"
+#line 38 "schedules/hopper/attention_four.wg"
         // schedule four_longest extends four
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
@@ -348,7 +348,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             Qs_phase ^= 1;
           }
         }
-#line 37 "schedules/hopper/attention_four.wg"
+#line 38 "schedules/hopper/attention_four.wg"
         // schedule four_longest extends four
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
       }
@@ -380,8 +380,9 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
     float O[32];
     float P_max[2];
     float P_max_ref[2];
-    float P_sum[2];
     float P_max_room[2];
+    float P_max_off[2];
+    float P_sum[2];
     unsigned P_frag[16];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
@@ -396,7 +397,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
     const int i_blocks = (M + 255) >> 8;
     #pragma unroll 1
     while (true) {
-#line 37 "schedules/hopper/attention_four.wg"
+#line 38 "schedules/hopper/attention_four.wg"
       // schedule four_longest extends four
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
@@ -482,7 +483,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
           Ks_phase ^= 1;
         }
 #line 27 "schedules/hopper/attention_four.wg"
-        // compute P[j+1]
+        // compute P.max[j+1]
         // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
           const int j_first2 = j_hi * 64 - j_first * 64 - 64 + first_col;
@@ -519,13 +520,18 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+#line 29 "schedules/hopper/attention_four.wg"
+        // compute P[j+1]
+        // P = exp2(((S - P.max.ref) * scale.1))
         {
-          const float f = scale * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
+            offset[half] = P_max_ref[half] * scale_1;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -538,7 +544,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
           #pragma unroll
           for (int at = 0; at < 32; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -559,15 +565,16 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
         // P.max.room = how far below P.sum, by up to 2^8, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-#line 29 "schedules/hopper/attention_four.wg"
+          P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+#line 30 "schedules/hopper/attention_four.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 16; ++at)
           P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
         // no row sees these: a NaN in them must not count
         if (j_seen_to < min(j_hi * 64, N) && j_first >= 0 && j_first <= 0) {
-#line 30 "schedules/hopper/attention_four.wg"
+#line 31 "schedules/hopper/attention_four.wg"
           // rescale O when grown by 8
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           {
@@ -585,7 +592,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
           // cleared
           ptx::bar_sync(wg + 5, 128);
         }
-#line 30 "schedules/hopper/attention_four.wg"
+#line 31 "schedules/hopper/attention_four.wg"
         // rescale O when grown by 8
         ptx::fresh(O);
         // mask {where: partial}
@@ -631,7 +638,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             Ks_phase ^= 1;
           }
 #line 27 "schedules/hopper/attention_four.wg"
-          // compute P[j+1]
+          // compute P.max[j+1]
           // S = select(i + N - M - j >= 0, S, -inf)
           {
             const int j_first2 = j_hi * 64 - j_pos * 64 - 128 + first_col;
@@ -648,7 +655,7 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
               S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
             }
           }
-          // P.max.new = max(P.max, S over j)
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -661,63 +668,72 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
             // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-            }
+            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
           }
-          // P.max.ref = select(P.max == -inf, 0.0, P.max)
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-          // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max_ref[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+#line 28 "schedules/hopper/attention_four.wg"
+          // await O[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(O);
+          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+          if (++Vs_stage == 4) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+#line 29 "schedules/hopper/attention_four.wg"
+          // compute P[j+1]
+          if (P_max_grown) {
+            // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 32; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max_ref[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 32; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 32; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -738,23 +754,15 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 28 "schedules/hopper/attention_four.wg"
-          // await O[j]
-          ptx::wgmma_wait<0>();
-          ptx::ready(O);
-          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-          if (++Vs_stage == 4) {
-            Vs_stage = 0;
-            Vs_phase ^= 1;
-          }
-#line 29 "schedules/hopper/attention_four.wg"
+#line 30 "schedules/hopper/attention_four.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 16; ++at)
             P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_four.wg"
+#line 31 "schedules/hopper/attention_four.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -807,8 +815,8 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             Ks_phase ^= 1;
           }
 #line 27 "schedules/hopper/attention_four.wg"
-          // compute P[j+1]
-          // P.max.new = max(P.max, S over j)
+          // compute P.max[j+1]
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -821,55 +829,68 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
-            // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-            }
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
+            // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
           }
-          // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+#line 28 "schedules/hopper/attention_four.wg"
+          // await O[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(O);
+          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+          if (++Vs_stage == 4) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+#line 29 "schedules/hopper/attention_four.wg"
+          // compute P[j+1]
+          if (P_max_grown) {
+            // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 32; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 32; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 32; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -890,23 +911,15 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 28 "schedules/hopper/attention_four.wg"
-          // await O[j]
-          ptx::wgmma_wait<0>();
-          ptx::ready(O);
-          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-          if (++Vs_stage == 4) {
-            Vs_stage = 0;
-            Vs_phase ^= 1;
-          }
-#line 29 "schedules/hopper/attention_four.wg"
+#line 30 "schedules/hopper/attention_four.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 16; ++at)
             P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_four.wg"
+#line 31 "schedules/hopper/attention_four.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -952,6 +965,10 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = 0.0f;
+        // P.max.off = 0.0
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = 0.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -985,14 +1002,14 @@ attention_four_longest(const __grid_constant__ TMap Qs_map, const __grid_constan
           Vs_phase ^= 1;
         }
       }
-#line 30 "schedules/hopper/attention_four.wg"
+#line 31 "schedules/hopper/attention_four.wg"
       // rescale O when grown by 8
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * (wg * 2 + Qs_stage));
       if (++Qs_stage == 2) {
         Qs_stage = 0;
         Qs_phase ^= 1;
       }
-#line 32 "schedules/hopper/attention_four.wg"
+#line 33 "schedules/hopper/attention_four.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row

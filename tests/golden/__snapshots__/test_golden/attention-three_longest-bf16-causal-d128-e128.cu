@@ -199,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, int work_next) {
+    float scale, float scale_1, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 3 x 64 x 128 bf16, 128-byte swizzle
@@ -249,7 +249,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
       int item = blockIdx.x;
       #pragma unroll 1
       while (true) {
-#line 39 "schedules/hopper/attention_three.wg"
+#line 40 "schedules/hopper/attention_three.wg"
         // schedule three_longest extends three
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
@@ -340,7 +340,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::tma_load_5d(Qs + 32768, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
           Qs_phase ^= 1;
         }
-#line 39 "schedules/hopper/attention_three.wg"
+#line 40 "schedules/hopper/attention_three.wg"
         // schedule three_longest extends three
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
       }
@@ -372,8 +372,9 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
     float O[64];
     float P_max[2];
     float P_max_ref[2];
-    float P_sum[2];
     float P_max_room[2];
+    float P_max_off[2];
+    float P_sum[2];
     unsigned P_frag[20];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
@@ -388,7 +389,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
     const int i_blocks = (M + 191) / 192;
     #pragma unroll 1
     while (true) {
-#line 39 "schedules/hopper/attention_three.wg"
+#line 40 "schedules/hopper/attention_three.wg"
       // schedule three_longest extends three
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
@@ -475,7 +476,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           Ks_phase ^= 1;
         }
 #line 28 "schedules/hopper/attention_three.wg"
-        // compute P[j+1]
+        // compute P.max[j+1]
         // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
           const int j_first2 = j_hi * 80 - j_first * 80 - 80 + first_col;
@@ -512,13 +513,18 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+#line 30 "schedules/hopper/attention_three.wg"
+        // compute P[j+1]
+        // P = exp2(((S - P.max.ref) * scale.1))
         {
-          const float f = scale * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
+            offset[half] = P_max_ref[half] * scale_1;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -531,7 +537,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           #pragma unroll
           for (int at = 0; at < 40; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -552,15 +558,16 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         // P.max.room = how far below P.sum, by up to 2^8, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-#line 30 "schedules/hopper/attention_three.wg"
+          P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+#line 31 "schedules/hopper/attention_three.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 20; ++at)
           P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
         // no row sees these: a NaN in them must not count
         if (j_seen_to < min(j_hi * 80, N) && j_first >= 0 && j_first <= 0) {
-#line 31 "schedules/hopper/attention_three.wg"
+#line 32 "schedules/hopper/attention_three.wg"
           // rescale O when grown by 8
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           {
@@ -578,7 +585,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           // cleared
           ptx::bar_sync(wg + 4, 128);
         }
-#line 31 "schedules/hopper/attention_three.wg"
+#line 32 "schedules/hopper/attention_three.wg"
         // rescale O when grown by 8
         ptx::fresh(O);
         // mask {where: partial}
@@ -624,7 +631,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
             Ks_phase ^= 1;
           }
 #line 28 "schedules/hopper/attention_three.wg"
-          // compute P[j+1]
+          // compute P.max[j+1]
           // S = select(i + N - M - j >= 0, S, -inf)
           {
             const int j_first2 = j_hi * 80 - j_pos * 80 - 160 + first_col;
@@ -641,7 +648,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
               S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
             }
           }
-          // P.max.new = max(P.max, S over j)
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -654,63 +661,72 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
             // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-            }
+            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
           }
-          // P.max.ref = select(P.max == -inf, 0.0, P.max)
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-          // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max_ref[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+#line 29 "schedules/hopper/attention_three.wg"
+          // await O[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(O);
+          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+          if (++Vs_stage == 3) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+#line 30 "schedules/hopper/attention_three.wg"
+          // compute P[j+1]
+          if (P_max_grown) {
+            // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 40; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max_ref[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 40; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 40; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -731,23 +747,15 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 29 "schedules/hopper/attention_three.wg"
-          // await O[j]
-          ptx::wgmma_wait<0>();
-          ptx::ready(O);
-          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-          if (++Vs_stage == 3) {
-            Vs_stage = 0;
-            Vs_phase ^= 1;
-          }
-#line 30 "schedules/hopper/attention_three.wg"
+#line 31 "schedules/hopper/attention_three.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 20; ++at)
             P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 31 "schedules/hopper/attention_three.wg"
+#line 32 "schedules/hopper/attention_three.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -800,8 +808,8 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
             Ks_phase ^= 1;
           }
 #line 28 "schedules/hopper/attention_three.wg"
-          // compute P[j+1]
-          // P.max.new = max(P.max, S over j)
+          // compute P.max[j+1]
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -814,55 +822,68 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
-            // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-            }
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
+            // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
           }
-          // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+#line 29 "schedules/hopper/attention_three.wg"
+          // await O[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(O);
+          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+          if (++Vs_stage == 3) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+#line 30 "schedules/hopper/attention_three.wg"
+          // compute P[j+1]
+          if (P_max_grown) {
+            // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 40; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 40; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 40; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -883,23 +904,15 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 29 "schedules/hopper/attention_three.wg"
-          // await O[j]
-          ptx::wgmma_wait<0>();
-          ptx::ready(O);
-          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-          if (++Vs_stage == 3) {
-            Vs_stage = 0;
-            Vs_phase ^= 1;
-          }
-#line 30 "schedules/hopper/attention_three.wg"
+#line 31 "schedules/hopper/attention_three.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 20; ++at)
             P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 31 "schedules/hopper/attention_three.wg"
+#line 32 "schedules/hopper/attention_three.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -945,6 +958,10 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = 0.0f;
+        // P.max.off = 0.0
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = 0.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -978,11 +995,11 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           Vs_phase ^= 1;
         }
       }
-#line 31 "schedules/hopper/attention_three.wg"
+#line 32 "schedules/hopper/attention_three.wg"
       // rescale O when grown by 8
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 33 "schedules/hopper/attention_three.wg"
+#line 34 "schedules/hopper/attention_three.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row

@@ -208,7 +208,7 @@ __device__ int work_next_counters[4096][2];  // items given out, CTAs that have 
 extern "C" __global__ void __launch_bounds__(384, 1)
 attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, int B, int G, int R, int M,
-    int N, float scale, int work_next) {
+    int N, float scale_1, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 64 x 256 f16, 128-byte swizzle
@@ -259,8 +259,8 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       int item_ordinal = 0;
       #pragma unroll 1
       while (true) {
-#line 50 "schedules/hopper/attention_two.wg"
-        // schedule two_64_longest extends two_longest
+#line 68 "schedules/hopper/attention_two.wg"
+        // schedule two_64_longest extends two_80
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
         ptx::mbarrier_arrive(work_full + 8 * work_stage);
@@ -398,8 +398,8 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
           }
         }
-#line 50 "schedules/hopper/attention_two.wg"
-        // schedule two_64_longest extends two_longest
+#line 68 "schedules/hopper/attention_two.wg"
+        // schedule two_64_longest extends two_80
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
         ++item_ordinal;
       }
@@ -447,8 +447,9 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
     float O[128];
     float P_max[2];
     float P_max_ref[2];
-    float P_sum[2];
     float P_max_room[2];
+    float P_max_off[2];
+    float P_sum[2];
     unsigned P_frag[16];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
@@ -456,15 +457,15 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
     float (&P)[32] = S;
     // warpgroup 0 has the first turn
     if (wg == 0) {
-#line 22 "schedules/hopper/attention_two.wg"
+#line 54 "schedules/hopper/attention_two.wg"
       // in turn
       ptx::bar_arrive(1, 256);
     }
     const int i_blocks = (M + 127) >> 7;
     #pragma unroll 1
     while (true) {
-#line 50 "schedules/hopper/attention_two.wg"
-      // schedule two_64_longest extends two_longest
+#line 68 "schedules/hopper/attention_two.wg"
+      // schedule two_64_longest extends two_80
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
       if (lane == 0) ptx::mbarrier_arrive(work_empty + 8 * work_stage);
@@ -493,13 +494,13 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       const int j_first = j_n + max(j_hi - min((N + 63) >> 6, (min(i_lo + wg * 64 + 64, M) + N - M + 63) >> 6),
           0) * j_some - j_n * j_some;
       const int j_last = j_n + min(j_n, j_hi) * j_some - j_n * j_some;
-#line 20 "schedules/hopper/attention_two.wg"
+#line 52 "schedules/hopper/attention_two.wg"
       // await Qs
       ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = 0; j_empty < j_first; ++j_empty) {
-#line 21 "schedules/hopper/attention_two.wg"
+#line 53 "schedules/hopper/attention_two.wg"
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
@@ -508,14 +509,14 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Ks_phase ^= 1;
         }
         if (j_empty + 2 <= j_n) {
-#line 22 "schedules/hopper/attention_two.wg"
+#line 54 "schedules/hopper/attention_two.wg"
           // in turn
           // my turn, with nothing to do
           ptx::bar_sync(wg + 1, 256);
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
         }
-#line 21 "schedules/hopper/attention_two.wg"
+#line 53 "schedules/hopper/attention_two.wg"
         // for j
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
@@ -525,7 +526,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
       }
       if (j_first < j_last) {
-#line 23 "schedules/hopper/attention_two.wg"
+#line 55 "schedules/hopper/attention_two.wg"
         // issue S[j+1] = wgmma(Qs, Ks[j+1])
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
@@ -539,7 +540,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           ptx::wgmma_m64n64k16_f16_ss(S, a_matrix, b_matrix, k != 0);
         }
         ptx::wgmma_commit();
-#line 26 "schedules/hopper/attention_two.wg"
+#line 58 "schedules/hopper/attention_two.wg"
         // await S[j+1]
         ptx::wgmma_wait<0>();
         ptx::ready(S);
@@ -548,7 +549,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-#line 27 "schedules/hopper/attention_two.wg"
+#line 59 "schedules/hopper/attention_two.wg"
         // compute P[j+1]
         // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
@@ -586,13 +587,16 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+        // P = exp2(((S - P.max.ref) * scale.1))
         {
-          const float f = scale * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
+            offset[half] = P_max_ref[half] * scale_1;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -605,7 +609,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           #pragma unroll
           for (int at = 0; at < 32; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -626,15 +630,16 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         // P.max.room = how far below P.sum, by up to 2^8, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-#line 29 "schedules/hopper/attention_two.wg"
+          P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+#line 61 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 16; ++at)
           P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
         // no row sees these: a NaN in them must not count
         if (j_seen_to < min(j_hi * 64, N) && j_first >= 0 && j_first <= 0) {
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           {
@@ -652,13 +657,13 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           // cleared
           ptx::bar_sync(wg + 3, 128);
         }
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
         // rescale O when grown by 8
         ptx::fresh(O);
         // mask {where: partial}
         #pragma unroll 1
         for (int j_pos = j_first; j_pos < min(j_where - 1, j_last - 1); ++j_pos) {
-#line 23 "schedules/hopper/attention_two.wg"
+#line 55 "schedules/hopper/attention_two.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           // my turn
@@ -674,7 +679,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             ptx::wgmma_m64n64k16_f16_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 24 "schedules/hopper/attention_two.wg"
+#line 56 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           ptx::wgmma_fence();
@@ -688,7 +693,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           ptx::wgmma_commit();
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-#line 26 "schedules/hopper/attention_two.wg"
+#line 58 "schedules/hopper/attention_two.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
@@ -697,7 +702,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 27 "schedules/hopper/attention_two.wg"
+#line 59 "schedules/hopper/attention_two.wg"
           // compute P[j+1]
           // S = select(i + N - M - j >= 0, S, -inf)
           {
@@ -715,7 +720,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
               S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
             }
           }
-          // P.max.new = max(P.max, S over j)
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -728,63 +733,59 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
             // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-            }
+            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
-          }
-          // P.max.ref = select(P.max == -inf, 0.0, P.max)
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-          // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max_ref[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+            // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 32; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max_ref[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 32; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 32; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -805,9 +806,10 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 28 "schedules/hopper/attention_two.wg"
+#line 60 "schedules/hopper/attention_two.wg"
           // await O[j]
           ptx::wgmma_wait<0>();
           ptx::ready(O);
@@ -816,12 +818,12 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
-#line 29 "schedules/hopper/attention_two.wg"
+#line 61 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 16; ++at)
             P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -834,7 +836,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
         #pragma unroll 1
         for (int j_pos = max(j_first, min(j_where - 1, j_last - 1)); j_pos < j_last - 1; ++j_pos) {
-#line 23 "schedules/hopper/attention_two.wg"
+#line 55 "schedules/hopper/attention_two.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           // my turn
@@ -850,7 +852,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             ptx::wgmma_m64n64k16_f16_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 24 "schedules/hopper/attention_two.wg"
+#line 56 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           ptx::wgmma_fence();
@@ -864,7 +866,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           ptx::wgmma_commit();
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-#line 26 "schedules/hopper/attention_two.wg"
+#line 58 "schedules/hopper/attention_two.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
@@ -873,9 +875,9 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 27 "schedules/hopper/attention_two.wg"
+#line 59 "schedules/hopper/attention_two.wg"
           // compute P[j+1]
-          // P.max.new = max(P.max, S over j)
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -888,55 +890,55 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
-            // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-            }
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
+            // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
-          }
-          // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+            // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 32; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 32; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 32; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -957,9 +959,10 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 28 "schedules/hopper/attention_two.wg"
+#line 60 "schedules/hopper/attention_two.wg"
           // await O[j]
           ptx::wgmma_wait<0>();
           ptx::ready(O);
@@ -968,12 +971,12 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
-#line 29 "schedules/hopper/attention_two.wg"
+#line 61 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 16; ++at)
             P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -984,7 +987,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
           }
         }
-#line 24 "schedules/hopper/attention_two.wg"
+#line 56 "schedules/hopper/attention_two.wg"
         // issue O += wgmma(P[j], Vs[j])
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         ptx::wgmma_fence();
@@ -996,7 +999,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
               b_matrix, k != 0 || j_first + 2 <= j_last);
         }
         ptx::wgmma_commit();
-#line 28 "schedules/hopper/attention_two.wg"
+#line 60 "schedules/hopper/attention_two.wg"
         // await O[j]
         ptx::wgmma_wait<0>();
         ptx::ready(O);
@@ -1019,6 +1022,10 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = 0.0f;
+        // P.max.off = 0.0
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = 0.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -1027,7 +1034,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = j_last; j_empty < j_n; ++j_empty) {
-#line 21 "schedules/hopper/attention_two.wg"
+#line 53 "schedules/hopper/attention_two.wg"
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
@@ -1036,14 +1043,14 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Ks_phase ^= 1;
         }
         if (j_first < j_last || j_empty + 2 <= j_n) {
-#line 22 "schedules/hopper/attention_two.wg"
+#line 54 "schedules/hopper/attention_two.wg"
           // in turn
           // my turn, with nothing to do
           ptx::bar_sync(wg + 1, 256);
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
         }
-#line 21 "schedules/hopper/attention_two.wg"
+#line 53 "schedules/hopper/attention_two.wg"
         // for j
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
@@ -1052,11 +1059,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Vs_phase ^= 1;
         }
       }
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
       // rescale O when grown by 8
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row
@@ -1082,7 +1089,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       // lent to part 0 of O
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       if (wg >= 0 && wg == 0) {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         {
           const unsigned tile = Os + Vs_stage * 32768;
@@ -1110,11 +1117,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
       }
       else {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
       }
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       if (++Vs_stage == 2) {
         Vs_stage = 0;
@@ -1123,7 +1130,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       // lent to part 1 of O
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       if (wg > 0 && wg <= 1) {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         {
           const unsigned tile = Os + Vs_stage * 32768;
@@ -1151,11 +1158,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
       }
       else {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
       }
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       if (++Vs_stage == 2) {
         Vs_stage = 0;

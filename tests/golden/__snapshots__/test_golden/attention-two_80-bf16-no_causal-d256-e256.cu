@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 64 x 256 bf16, 128-byte swizzle
@@ -247,7 +247,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         const int rest2 = rest / R;
         const int g = rest2 % G;
         const int b = rest2 / G;
-#line 44 "schedules/hopper/attention_two.wg"
+#line 46 "schedules/hopper/attention_two.wg"
         // schedule two_80 extends two
         const int j_hi = (N + 79) / 80;
         const int j_n = max(j_hi, 0);
@@ -407,8 +407,9 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
     float O[128];
     float P_max[2];
     float P_max_ref[2];
-    float P_sum[2];
     float P_max_room[2];
+    float P_max_off[2];
+    float P_sum[2];
     unsigned P_frag[20];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
@@ -416,7 +417,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
     float (&P)[40] = S;
     // warpgroup 0 has the first turn
     if (wg == 0) {
-#line 22 "schedules/hopper/attention_two.wg"
+#line 54 "schedules/hopper/attention_two.wg"
       // in turn
       ptx::bar_arrive(1, 256);
     }
@@ -430,15 +431,15 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       const int rest2 = rest / R;
       const int g = rest2 % G;
       const int b = rest2 / G;
-#line 44 "schedules/hopper/attention_two.wg"
+#line 46 "schedules/hopper/attention_two.wg"
       // schedule two_80 extends two
       const int j_hi = (N + 79) / 80;
       const int j_n = max(j_hi, 0);
-#line 20 "schedules/hopper/attention_two.wg"
+#line 52 "schedules/hopper/attention_two.wg"
       // await Qs
       ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
       if (j_n > 0) {
-#line 23 "schedules/hopper/attention_two.wg"
+#line 55 "schedules/hopper/attention_two.wg"
         // issue S[j+1] = wgmma(Qs, Ks[j+1])
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
@@ -452,7 +453,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
           ptx::wgmma_m64n80k16_bf16_ss(S, a_matrix, b_matrix, k != 0);
         }
         ptx::wgmma_commit();
-#line 26 "schedules/hopper/attention_two.wg"
+#line 58 "schedules/hopper/attention_two.wg"
         // await S[j+1]
         ptx::wgmma_wait<0>();
         ptx::ready(S);
@@ -461,7 +462,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-#line 27 "schedules/hopper/attention_two.wg"
+#line 59 "schedules/hopper/attention_two.wg"
         // compute P[j+1]
         // S = select(N - j - 1 >= 0, S, -inf)
         {
@@ -492,13 +493,16 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+        // P = exp2(((S - P.max.ref) * scale.1))
         {
-          const float f = scale * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
+            offset[half] = P_max_ref[half] * scale_1;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -511,7 +515,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
           #pragma unroll
           for (int at = 0; at < 40; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -532,18 +536,19 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         // P.max.room = how far below P.sum, by up to 2^8, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-#line 29 "schedules/hopper/attention_two.wg"
+          P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+#line 61 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 20; ++at)
           P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
         // rescale O when grown by 8
         ptx::fresh(O);
         #pragma unroll 1
         for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
-#line 23 "schedules/hopper/attention_two.wg"
+#line 55 "schedules/hopper/attention_two.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           // my turn
@@ -559,7 +564,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             ptx::wgmma_m64n80k16_bf16_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 24 "schedules/hopper/attention_two.wg"
+#line 56 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           ptx::wgmma_fence();
@@ -573,7 +578,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
           ptx::wgmma_commit();
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-#line 26 "schedules/hopper/attention_two.wg"
+#line 58 "schedules/hopper/attention_two.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
@@ -582,9 +587,9 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 27 "schedules/hopper/attention_two.wg"
+#line 59 "schedules/hopper/attention_two.wg"
           // compute P[j+1]
-          // P.max.new = max(P.max, S over j)
+          // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
             #pragma unroll
@@ -597,55 +602,55 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(acc[half]);
+              P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
           {
-            const float f = scale * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
-            // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
-            {
-              const float f = scale * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-            }
+            // P.max.new = max over the lanes of a row
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_new[half] = ptx::quad_max(P_max_new[half]);
+            // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
+            // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
-          }
-          // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            float offset[2];
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              offset[half] = P_max[half] * f;
-            // the rounding of a large offset would swamp the difference: then subtract first
-            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+            // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+            {
+              float f[2];
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
               #pragma unroll
               for (int at = 0; at < 40; ++at) {
                 const int half = at / 2 % 2;
-                P[at] -= P_max[half];
+                S[at] = S[at] - f[half];
               }
-              offset[0] = offset[1] = 0.0f;
             }
-            #pragma unroll
-            for (int at = 0; at < 40; ++at) {
-              const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-            }
+          }
+          // P = exp2(((S * scale.1) - P.max.off))
+          #pragma unroll
+          for (int at = 0; at < 40; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -666,9 +671,10 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             // P.max.room = how far below P.sum, by up to 2^8, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 28 "schedules/hopper/attention_two.wg"
+#line 60 "schedules/hopper/attention_two.wg"
           // await O[j]
           ptx::wgmma_wait<0>();
           ptx::ready(O);
@@ -677,12 +683,12 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
-#line 29 "schedules/hopper/attention_two.wg"
+#line 61 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 20; ++at)
             P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -693,7 +699,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             }
           }
         }
-#line 24 "schedules/hopper/attention_two.wg"
+#line 56 "schedules/hopper/attention_two.wg"
         // issue O += wgmma(P[j], Vs[j])
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         ptx::wgmma_fence();
@@ -705,7 +711,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
               b_matrix, k != 0 || j_n >= 2);
         }
         ptx::wgmma_commit();
-#line 28 "schedules/hopper/attention_two.wg"
+#line 60 "schedules/hopper/attention_two.wg"
         // await O[j]
         ptx::wgmma_wait<0>();
         ptx::ready(O);
@@ -728,16 +734,20 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = 0.0f;
+        // P.max.off = 0.0
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = 0.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_sum[half] = 0.0f;
       }
-#line 30 "schedules/hopper/attention_two.wg"
+#line 62 "schedules/hopper/attention_two.wg"
       // rescale O when grown by 8
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row
@@ -775,7 +785,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       // lent to part 0 of O
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       if (wg >= 0 && wg == 0) {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         {
           const unsigned tile = Os + Vs_stage * 40960;
@@ -803,11 +813,11 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         }
       }
       else {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
       }
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       if (++Vs_stage == 2) {
         Vs_stage = 0;
@@ -816,7 +826,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
       // lent to part 1 of O
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       if (wg > 0 && wg <= 1) {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         {
           const unsigned tile = Os + Vs_stage * 40960;
@@ -844,11 +854,11 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         }
       }
       else {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
       }
-#line 32 "schedules/hopper/attention_two.wg"
+#line 64 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       if (++Vs_stage == 2) {
         Vs_stage = 0;

@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 2 x 64 x 128 bf16, 128-byte swizzle
@@ -240,7 +240,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
       int b = rest2 / G;
       #pragma unroll 1
       while (item < total) {
-#line 57 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
         const int j_n = max(j_hi, 0);
@@ -374,7 +374,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             }
           }
         }
-#line 57 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         item_begun = item_joined;
         item = next;
@@ -405,8 +405,9 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
     float O[64];
     float P_max[2];
     float P_max_ref[2];
-    float P_sum[2];
     float P_max_room[2];
+    float P_max_off[2];
+    float P_sum[2];
     unsigned P_frag[32];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
@@ -433,7 +434,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
     int b = rest2 / G;
     #pragma unroll 1
     while (item < total) {
-#line 57 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
       const int j_n = max(j_hi, 0);
@@ -469,7 +470,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             Ks_phase ^= 1;
           }
 #line 27 "schedules/hopper/attention_two.wg"
-          // compute P[j+1]
+          // compute P.max[j+1]
           // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
           {
             const int j_first = j_hi * 128 - 128 + first_col;
@@ -506,13 +507,18 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-          // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+          // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+#line 29 "schedules/hopper/attention_two.wg"
+          // compute P[j+1]
+          // P = exp2(((S - P.max.ref) * scale.1))
           {
-            const float f = scale * 1.442695f;
             float offset[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              offset[half] = P_max_ref[half] * f;
+              offset[half] = P_max_ref[half] * scale_1;
             // the rounding of a large offset would swamp the difference: then subtract first
             if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
               #pragma unroll
@@ -525,7 +531,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             #pragma unroll
             for (int at = 0; at < 64; ++at) {
               const int half = at / 2 % 2;
-              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+              P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
             }
           }
           // P.sum = sum(P over j) of this lane
@@ -546,8 +552,9 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           // P.max.room = how far below P.sum, by up to 2^8, one summand stays
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-#line 29 "schedules/hopper/attention_two.wg"
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+#line 30 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 32; ++at)
@@ -622,7 +629,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           Ks_phase ^= 1;
         }
 #line 27 "schedules/hopper/attention_two.wg"
-        // compute P[j+1]
+        // compute P.max[j+1]
         // S = select(i + N - M - j >= 0, S, -inf)
         {
           const int j_first = j_hi * 128 - j_pos * 128 - 256 + first_col;
@@ -639,7 +646,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
           }
         }
-        // P.max.new = max(P.max, S over j)
+        // P.max.new = max(P.max, S over j) of this lane
         {
           float acc[2];
           #pragma unroll
@@ -652,63 +659,72 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           }
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_new[half] = ptx::quad_max(acc[half]);
+            P_max_new[half] = acc[half];
         }
-        // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+        // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
         {
-          const float f = scale * 1.442695f;
           bool holds[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+            holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
           P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
         }
         if (P_max_grown) {
+          // P.max.new = max over the lanes of a row
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = ptx::quad_max(P_max_new[half]);
           // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-          // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-          }
+          // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
           // P.sum = (P.sum * P.max.corr)
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_sum[half] = P_sum[half] * P_max_corr[half];
+          // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
           // P.max = P.max.new
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max[half] = P_max_new[half];
         }
-        // P.max.ref = select(P.max == -inf, 0.0, P.max)
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-        {
-          const float f = scale * 1.442695f;
-          float offset[2];
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
-          // the rounding of a large offset would swamp the difference: then subtract first
-          if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+#line 28 "schedules/hopper/attention_two.wg"
+        // await O[j]
+        ptx::wgmma_wait<0>();
+        ptx::ready(O);
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+        if (++Vs_stage == 2) {
+          Vs_stage = 0;
+          Vs_phase ^= 1;
+        }
+#line 29 "schedules/hopper/attention_two.wg"
+        // compute P[j+1]
+        if (P_max_grown) {
+          // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
+          {
+            float f[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
             #pragma unroll
             for (int at = 0; at < 64; ++at) {
               const int half = at / 2 % 2;
-              P[at] -= P_max_ref[half];
+              S[at] = S[at] - f[half];
             }
-            offset[0] = offset[1] = 0.0f;
           }
-          #pragma unroll
-          for (int at = 0; at < 64; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-          }
+        }
+        // P = exp2(((S * scale.1) - P.max.off))
+        #pragma unroll
+        for (int at = 0; at < 64; ++at) {
+          const int half = at / 2 % 2;
+          P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
         }
         // P.sum = sum(P.sum, P over j) of this lane
         {
@@ -729,23 +745,15 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           // P.max.room = how far below P.sum, by up to 2^8, one summand stays
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
         }
-#line 28 "schedules/hopper/attention_two.wg"
-        // await O[j]
-        ptx::wgmma_wait<0>();
-        ptx::ready(O);
-        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 2) {
-          Vs_stage = 0;
-          Vs_phase ^= 1;
-        }
-#line 29 "schedules/hopper/attention_two.wg"
+#line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 32; ++at)
           P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_two.wg"
+#line 31 "schedules/hopper/attention_two.wg"
         // rescale O when grown by 8
         if (P_max_grown) {
           // O = (O * P.max.corr)
@@ -798,8 +806,8 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           Ks_phase ^= 1;
         }
 #line 27 "schedules/hopper/attention_two.wg"
-        // compute P[j+1]
-        // P.max.new = max(P.max, S over j)
+        // compute P.max[j+1]
+        // P.max.new = max(P.max, S over j) of this lane
         {
           float acc[2];
           #pragma unroll
@@ -812,55 +820,68 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           }
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_new[half] = ptx::quad_max(acc[half]);
+            P_max_new[half] = acc[half];
         }
-        // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+        // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
         {
-          const float f = scale * 1.442695f;
           bool holds[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+            holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
           P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
         }
         if (P_max_grown) {
-          // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-          }
+          // P.max.new = max over the lanes of a row
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = ptx::quad_max(P_max_new[half]);
+          // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
           // P.sum = (P.sum * P.max.corr)
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_sum[half] = P_sum[half] * P_max_corr[half];
+          // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
           // P.max = P.max.new
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max[half] = P_max_new[half];
         }
-        // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
-        {
-          const float f = scale * 1.442695f;
-          float offset[2];
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            offset[half] = P_max[half] * f;
-          // the rounding of a large offset would swamp the difference: then subtract first
-          if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+#line 28 "schedules/hopper/attention_two.wg"
+        // await O[j]
+        ptx::wgmma_wait<0>();
+        ptx::ready(O);
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+        if (++Vs_stage == 2) {
+          Vs_stage = 0;
+          Vs_phase ^= 1;
+        }
+#line 29 "schedules/hopper/attention_two.wg"
+        // compute P[j+1]
+        if (P_max_grown) {
+          // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+          {
+            float f[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
             #pragma unroll
             for (int at = 0; at < 64; ++at) {
               const int half = at / 2 % 2;
-              P[at] -= P_max[half];
+              S[at] = S[at] - f[half];
             }
-            offset[0] = offset[1] = 0.0f;
           }
-          #pragma unroll
-          for (int at = 0; at < 64; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-          }
+        }
+        // P = exp2(((S * scale.1) - P.max.off))
+        #pragma unroll
+        for (int at = 0; at < 64; ++at) {
+          const int half = at / 2 % 2;
+          P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
         }
         // P.sum = sum(P.sum, P over j) of this lane
         {
@@ -881,23 +902,15 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           // P.max.room = how far below P.sum, by up to 2^8, one summand stays
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
         }
-#line 28 "schedules/hopper/attention_two.wg"
-        // await O[j]
-        ptx::wgmma_wait<0>();
-        ptx::ready(O);
-        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 2) {
-          Vs_stage = 0;
-          Vs_phase ^= 1;
-        }
-#line 29 "schedules/hopper/attention_two.wg"
+#line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 32; ++at)
           P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
-#line 30 "schedules/hopper/attention_two.wg"
+#line 31 "schedules/hopper/attention_two.wg"
         // rescale O when grown by 8
         if (P_max_grown) {
           // O = (O * P.max.corr)
@@ -975,7 +988,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           Ks_phase ^= 1;
         }
 #line 27 "schedules/hopper/attention_two.wg"
-        // compute P[j+1]
+        // compute P.max[j+1]
         // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
           const int j_first = next_j_hi * 128 - 128 + first_col;
@@ -1012,13 +1025,27 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max_next[half] == -ptx::infinity()) ? 0.0f : P_max_next[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
+        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+#line 28 "schedules/hopper/attention_two.wg"
+        // await O[j]
+        ptx::wgmma_wait<0>();
+        ptx::ready(O);
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+        if (++Vs_stage == 2) {
+          Vs_stage = 0;
+          Vs_phase ^= 1;
+        }
+#line 29 "schedules/hopper/attention_two.wg"
+        // compute P[j+1]
+        // P = exp2(((S - P.max.ref) * scale.1))
         {
-          const float f = scale * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
+            offset[half] = P_max_ref[half] * scale_1;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -1031,7 +1058,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           #pragma unroll
           for (int at = 0; at < 64; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
           }
         }
         // P.sum.next = sum(P over j) of this lane
@@ -1052,17 +1079,9 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         // P.max.room.next = how far below P.sum.next, by up to 2^8, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room_next[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 0.5f)));
-#line 28 "schedules/hopper/attention_two.wg"
-        // await O[j]
-        ptx::wgmma_wait<0>();
-        ptx::ready(O);
-        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 2) {
-          Vs_stage = 0;
-          Vs_phase ^= 1;
-        }
-#line 29 "schedules/hopper/attention_two.wg"
+          P_max_room_next[half] = ((P_max_off[half] == 0.0f) && (P_max_next[half] != 0.0f))
+              ? ptx::infinity() : fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 0.5f)));
+#line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 32; ++at)
@@ -1105,13 +1124,17 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = 0.0f;
+          // P.max.off = 0.0
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = 0.0f;
           // P.sum = 0.0
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_sum[half] = 0.0f;
         }
       }
-#line 32 "schedules/hopper/attention_two.wg"
+#line 33 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row
@@ -1186,7 +1209,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         for (int half = 0; half < 2; ++half)
           P_sum[half] = P_sum_next[half];
       }
-#line 57 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       item_begun = item_joined;
       item = next;
@@ -1197,7 +1220,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
     }
     // the last store has read its buffer
     if (thread == 0) {
-#line 32 "schedules/hopper/attention_two.wg"
+#line 33 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       ptx::tma_store_wait_read<0>();
     }

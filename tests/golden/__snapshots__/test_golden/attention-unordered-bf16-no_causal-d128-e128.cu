@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 3 x 64 x 128 bf16, 128-byte swizzle
@@ -312,6 +312,7 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
     float P_max_ref[2];
     float P_max_corr[2];
     float P_sum[2];
+    float P_max_off[2];
     unsigned P_frag[24];
     float (&P)[48] = S;
     const int i_blocks = (M + 191) / 192;
@@ -342,6 +343,10 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
       #pragma unroll
       for (int half = 0; half < 2; ++half)
         P_max_room[half] = 0.0f;
+      // P.max.off = 0.0
+      #pragma unroll
+      for (int half = 0; half < 2; ++half)
+        P_max_off[half] = 0.0f;
       // P.sum = 0.0
       #pragma unroll
       for (int half = 0; half < 2; ++half)
@@ -387,7 +392,7 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
             S[at] = (col <= limit) ? S[at] : -ptx::infinity();
           }
         }
-        // P.max.new = max(P.max, S over j)
+        // P.max.new = max(P.max, S over j) of this lane
         {
           float acc[2];
           #pragma unroll
@@ -400,63 +405,59 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
           }
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_new[half] = ptx::quad_max(acc[half]);
+            P_max_new[half] = acc[half];
         }
-        // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+        // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
         {
-          const float f = scale * 1.442695f;
           bool holds[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+            holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
           P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
         }
         if (P_max_grown) {
+          // P.max.new = max over the lanes of a row
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = ptx::quad_max(P_max_new[half]);
           // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-          // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-          }
+          // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
           // P.sum = (P.sum * P.max.corr)
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_sum[half] = P_sum[half] * P_max_corr[half];
+          // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
           // P.max = P.max.new
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max[half] = P_max_new[half];
-        }
-        // P.max.ref = select(P.max == -inf, 0.0, P.max)
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-        {
-          const float f = scale * 1.442695f;
-          float offset[2];
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * f;
-          // the rounding of a large offset would swamp the difference: then subtract first
-          if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+          // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
+          {
+            float f[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
             #pragma unroll
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
-              P[at] -= P_max_ref[half];
+              S[at] = S[at] - f[half];
             }
-            offset[0] = offset[1] = 0.0f;
           }
-          #pragma unroll
-          for (int at = 0; at < 48; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-          }
+        }
+        // P = exp2(((S * scale.1) - P.max.off))
+        #pragma unroll
+        for (int at = 0; at < 48; ++at) {
+          const int half = at / 2 % 2;
+          P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
         }
         // P.sum = sum(P.sum, P over j) of this lane
         {
@@ -477,7 +478,8 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
           // P.max.room = how far below P.sum, by up to 2^8, one summand stays
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
         }
 #line 26 "schedules/hopper/attention_unordered.wg"
         // pack P[j]
@@ -543,7 +545,7 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
         }
 #line 25 "schedules/hopper/attention_unordered.wg"
         // compute P[j]
-        // P.max.new = max(P.max, S over j)
+        // P.max.new = max(P.max, S over j) of this lane
         {
           float acc[2];
           #pragma unroll
@@ -556,55 +558,55 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
           }
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_new[half] = ptx::quad_max(acc[half]);
+            P_max_new[half] = acc[half];
         }
-        // P.max.grown = ((P.max - P.max.new) * (scale * 1.4426950408889634)) < P.max.room in some row of th...
+        // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
         {
-          const float f = scale * 1.442695f;
           bool holds[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
+            holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
           P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
         }
         if (P_max_grown) {
-          // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
-          {
-            const float f = scale * 1.442695f;
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-          }
+          // P.max.new = max over the lanes of a row
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = ptx::quad_max(P_max_new[half]);
+          // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
           // P.sum = (P.sum * P.max.corr)
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_sum[half] = P_sum[half] * P_max_corr[half];
+          // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
           // P.max = P.max.new
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max[half] = P_max_new[half];
-        }
-        // P = exp2(((S - P.max) * (scale * 1.4426950408889634)))
-        {
-          const float f = scale * 1.442695f;
-          float offset[2];
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            offset[half] = P_max[half] * f;
-          // the rounding of a large offset would swamp the difference: then subtract first
-          if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+          // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+          {
+            float f[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
             #pragma unroll
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
-              P[at] -= P_max[half];
+              S[at] = S[at] - f[half];
             }
-            offset[0] = offset[1] = 0.0f;
           }
-          #pragma unroll
-          for (int at = 0; at < 48; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]));
-          }
+        }
+        // P = exp2(((S * scale.1) - P.max.off))
+        #pragma unroll
+        for (int at = 0; at < 48; ++at) {
+          const int half = at / 2 % 2;
+          P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
         }
         // P.sum = sum(P.sum, P over j) of this lane
         {
@@ -625,7 +627,8 @@ attention_unordered(const __grid_constant__ TMap Qs_map, const __grid_constant__
           // P.max.room = how far below P.sum, by up to 2^8, one summand stays
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_room[half] = fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
         }
 #line 26 "schedules/hopper/attention_unordered.wg"
         // pack P[j]

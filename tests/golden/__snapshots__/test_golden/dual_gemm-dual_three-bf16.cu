@@ -190,8 +190,13 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
       int item_ordinal = 0;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int i_lo = item % i_blocks * 192;
-        const int n_lo = item / i_blocks * 128;
+        const int combinations = n_blocks;
+        const int section = min(max(9362 / max(K, 1), 1), combinations);
+        const int place = item % (section * i_blocks);
+        const int first = item / (section * i_blocks) * section;
+        const int wide = min(section, combinations - first);
+        const int i_lo = place / wide * 192;
+        const int n_lo = (first + place % wide) * 128;
 #line 5 "schedules/hopper/dual_gemm_three.wg"
         // schedule dual_three for dual_gemm on sm_90a
         const int k_hi = (K + 63) >> 6;
@@ -311,8 +316,13 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
     const int total = n_blocks * i_blocks;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int i_lo = item % i_blocks * 192;
-      const int n_lo = item / i_blocks * 128;
+      const int combinations = n_blocks;
+      const int section = min(max(9362 / max(K, 1), 1), combinations);
+      const int place = item % (section * i_blocks);
+      const int first = item / (section * i_blocks) * section;
+      const int wide = min(section, combinations - first);
+      const int i_lo = place / wide * 192;
+      const int n_lo = (first + place % wide) * 128;
 #line 5 "schedules/hopper/dual_gemm_three.wg"
       // schedule dual_three for dual_gemm on sm_90a
       const int k_hi = (K + 63) >> 6;

@@ -122,7 +122,7 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 extern "C" __global__ void __launch_bounds__(384, 1)
 row_softmax_two_pass_statistics(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     float* P_max_ptr, long long P_max_stride0, float* P_sum_ptr, long long P_sum_stride0, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 2 x 64 x 128 f16, 128-byte swizzle
@@ -257,20 +257,16 @@ row_softmax_two_pass_statistics(const __grid_constant__ TMap As_map, const __gri
         for (int half = 0; half < 2; ++half)
           P_max_new[half] = ptx::quad_max(acc[half]);
       }
-      // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 2; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
+      // P.exp = exp2(((S - P.max.new) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-      }
-      // P.exp = exp2(((S - P.max.new) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[2];
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          offset[half] = P_max_new[half] * f;
+          offset[half] = P_max_new[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
           #pragma unroll
@@ -283,7 +279,7 @@ row_softmax_two_pass_statistics(const __grid_constant__ TMap As_map, const __gri
         #pragma unroll
         for (int at = 0; at < 64; ++at) {
           const int half = at / 2 % 2;
-          P_exp[at] = ptx::exp2(fmaf(P_exp[at], f, -offset[half]));
+          P_exp[at] = ptx::exp2(fmaf(P_exp[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P.exp over n) of this lane
@@ -363,20 +359,16 @@ row_softmax_two_pass_statistics(const __grid_constant__ TMap As_map, const __gri
       #pragma unroll
       for (int half = 0; half < 2; ++half)
         P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-      // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 2; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+      // P.exp = exp2(((S - P.max.ref) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-      }
-      // P.exp = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[2];
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          offset[half] = P_max_ref[half] * f;
+          offset[half] = P_max_ref[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
           #pragma unroll
@@ -389,7 +381,7 @@ row_softmax_two_pass_statistics(const __grid_constant__ TMap As_map, const __gri
         #pragma unroll
         for (int at = 0; at < 64; ++at) {
           const int half = at / 2 % 2;
-          P_exp[at] = ptx::exp2(fmaf(P_exp[at], f, -offset[half]));
+          P_exp[at] = ptx::exp2(fmaf(P_exp[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P.exp over n) of this lane

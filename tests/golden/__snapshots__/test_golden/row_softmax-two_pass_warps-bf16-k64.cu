@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(128, 2)
 row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, long long A_stride0,
     long long A_stride1, const unsigned short* __restrict__ B_ptr, long long B_stride0, long long B_stride1,
     float* P_max_ptr, long long P_max_stride0, float* P_sum_ptr, long long P_sum_stride0, int M, int N,
-    float scale) {
+    float scale, float scale_1) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 128 x 64 bf16, 128-byte swizzle
@@ -198,20 +198,16 @@ row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, 
         for (int half = 0; half < 4; ++half)
           P_max_new[half] = ptx::quad_max(acc[half]);
       }
-      // P.max.corr = exp2(((P.max - P.max.new) * (scale * 1.4426950408889634)))
+      // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+      #pragma unroll
+      for (int half = 0; half < 4; ++half)
+        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
+      // P.exp = exp2(((S - P.max.new) * scale.1))
       {
-        const float f = scale * 1.442695f;
-        #pragma unroll
-        for (int half = 0; half < 4; ++half)
-          P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-      }
-      // P.exp = exp2(((S - P.max.new) * (scale * 1.4426950408889634)))
-      {
-        const float f = scale * 1.442695f;
         float offset[4];
         #pragma unroll
         for (int half = 0; half < 4; ++half)
-          offset[half] = P_max_new[half] * f;
+          offset[half] = P_max_new[half] * scale_1;
         // the rounding of a large offset would swamp the difference: then subtract first
         if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
             fabsf(offset[3])) <= 1024.0f))) {
@@ -225,7 +221,7 @@ row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, 
         #pragma unroll
         for (int at = 0; at < 64; ++at) {
           const int half = at / 2 % 4;
-          P_exp[at] = ptx::exp2(fmaf(P_exp[at], f, -offset[half]));
+          P_exp[at] = ptx::exp2(fmaf(P_exp[at], scale_1, -offset[half]));
         }
       }
       // P.sum = sum((P.sum * P.max.corr), P.exp over n) of this lane
@@ -311,20 +307,16 @@ row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, 
     #pragma unroll
     for (int half = 0; half < 4; ++half)
       P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-    // P.max.corr = exp2(((P.max - P.max.ref) * (scale * 1.4426950408889634)))
+    // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+    #pragma unroll
+    for (int half = 0; half < 4; ++half)
+      P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+    // P.exp = exp2(((S - P.max.ref) * scale.1))
     {
-      const float f = scale * 1.442695f;
-      #pragma unroll
-      for (int half = 0; half < 4; ++half)
-        P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
-    }
-    // P.exp = exp2(((S - P.max.ref) * (scale * 1.4426950408889634)))
-    {
-      const float f = scale * 1.442695f;
       float offset[4];
       #pragma unroll
       for (int half = 0; half < 4; ++half)
-        offset[half] = P_max_ref[half] * f;
+        offset[half] = P_max_ref[half] * scale_1;
       // the rounding of a large offset would swamp the difference: then subtract first
       if (__any_sync(~0u, !(fmaxf(fmaxf(fmaxf(fabsf(offset[0]), fabsf(offset[1])), fabsf(offset[2])),
           fabsf(offset[3])) <= 1024.0f))) {
@@ -338,7 +330,7 @@ row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, 
       #pragma unroll
       for (int at = 0; at < 64; ++at) {
         const int half = at / 2 % 4;
-        P_exp[at] = ptx::exp2(fmaf(P_exp[at], f, -offset[half]));
+        P_exp[at] = ptx::exp2(fmaf(P_exp[at], scale_1, -offset[half]));
       }
     }
     // P.sum = sum((P.sum * P.max.corr), P.exp over n) of this lane

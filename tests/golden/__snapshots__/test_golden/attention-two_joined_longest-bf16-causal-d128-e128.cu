@@ -1,0 +1,1282 @@
+// attention_two_joined_longest: program attention, schedule two_joined_longest, target sm_90a
+// 384 threads (load 1 x 128 threads, math 2 x 128 threads), 229792 + 1024 bytes of shared memory
+
+struct alignas(64) TMap { unsigned long long v[16]; };
+
+namespace ptx {
+template <int count>
+__device__ __forceinline__ void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}\n"
+      :
+      : "r"(bar), "r"(parity)
+      : "memory");
+}
+__device__ __forceinline__ void mbarrier_expect(unsigned bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(bar), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void tma_load_5d(unsigned to, const TMap& map, int c0, int c1, int c2, int c3, int c4,
+    unsigned bar) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], "
+      "[%7];"
+      :
+      : "r"(to), "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(bar)
+      : "memory");
+}
+__device__ __forceinline__ void store_shared_int(unsigned to, int value) {
+  asm volatile("st.shared.b32 [%0], %1;" : : "r"(to), "r"(value) : "memory");
+}
+__device__ __forceinline__ void mbarrier_arrive(unsigned bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(bar) : "memory");
+}
+template <int count>
+__device__ __forceinline__ void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ void bar_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" : : "r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+}
+__device__ __forceinline__ void wgmma_m64n128k16_bf16_ss(float (&d)[64], unsigned long long a, unsigned long long b,
+    int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+      "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, "
+      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, "
+      "%57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 0;\n"
+      "}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
+        "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
+        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
+        "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      : "l"(a), "l"(b), "r"(accumulate));
+}
+template <int n>
+__device__ __forceinline__ void fresh(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "=f"(d[k]));
+}
+__device__ __forceinline__ unsigned long long matrix(unsigned low, unsigned high) {
+  return (unsigned long long)high << 32 | low;
+}
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+}
+template <int pending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(pending) : "memory");
+}
+template <int n>
+__device__ __forceinline__ void ready(float (&d)[n]) {
+  #pragma unroll
+  for (int k = 0; k < n; ++k)
+    asm volatile("" : "+f"(d[k]));
+}
+__device__ __forceinline__ float infinity() {
+  return __int_as_float(0x7f800000);
+}
+__device__ __forceinline__ float max_nan(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+__device__ __forceinline__ float quad_max(float a) {
+  a = max_nan(a, __shfl_xor_sync(~0u, a, 1));
+  a = max_nan(a, __shfl_xor_sync(~0u, a, 2));
+  return a;
+}
+__device__ __forceinline__ float exp2(float a) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
+__device__ __forceinline__ float log2_approx(float a) {
+  float r;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+  return r;
+}
+__device__ __forceinline__ unsigned pack_bf16(float a, float b) {
+  unsigned r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+  return r;
+}
+__device__ __forceinline__ void clear_shared_16(unsigned to) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" : : "r"(to), "r"(0) : "memory");
+}
+__device__ __forceinline__ void fence_async() {
+  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
+__device__ __forceinline__ void bar_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void wgmma_m64n128k16_bf16_rs_tb(float (&d)[64], unsigned a0, unsigned a1, unsigned a2,
+    unsigned a3, unsigned long long b, int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+      "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, "
+      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, "
+      "%57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n"
+      "}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
+        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
+        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
+        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
+        "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
+        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
+        "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b), "r"(accumulate));
+}
+__device__ __forceinline__ int load_shared_int(unsigned at) {
+  int value;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(at) : "memory");
+  return value;
+}
+__device__ __forceinline__ float quad_sum(float a) {
+  a = a + __shfl_xor_sync(~0u, a, 1);
+  a = a + __shfl_xor_sync(~0u, a, 2);
+  return a;
+}
+template <int pending>
+__device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(pending) : "memory");
+}
+__device__ __forceinline__ void stmatrix(unsigned to, const unsigned (&r)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+      :
+      : "r"(to), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+}
+__device__ __forceinline__ void tma_store_5d(const TMap& map, int c0, int c1, int c2, int c3, int c4, unsigned from) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];"
+      :
+      : "l"(&map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(from)
+      : "memory");
+}
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" : : : "memory");
+}
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return (unsigned)__cvta_generic_to_shared(p);
+}
+__device__ __forceinline__ void prefetch(const TMap& map) {
+  asm volatile("prefetch.tensormap [%0];" : : "l"(&map) : "memory");
+}
+__device__ __forceinline__ void mbarrier_init(unsigned bar, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(bar), "r"(count) : "memory");
+}
+__device__ __forceinline__ void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+}  // namespace ptx
+
+__device__ int work_next_counters[4096][2];  // items given out, CTAs that have left; 0 between launches
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
+    const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
+    long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
+    float scale, float scale_1, int work_next) {
+  extern __shared__ char shared_raw[];
+  const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
+  const unsigned Qs = smem;  // 2 x 2 x 64 x 128 bf16, 128-byte swizzle
+  const unsigned Ks = smem + 65536;  // 2 x 128 x 128 bf16, 128-byte swizzle
+  const unsigned Vs = smem + 131072;  // 2 x 128 x 128 bf16, 128-byte swizzle
+  const unsigned Os = smem + 196608;  // 2 x 64 x 128 bf16, 128-byte swizzle
+  const unsigned work = smem + 229504;  // 2 x 1 x 4 i32, no swizzle
+  const unsigned Qs_full = smem + 229376;  // 2 x 2 mbarriers, arrivals a phase: 1
+  const unsigned Qs_empty = smem + 229408;  // 2 x 2 mbarriers, arrivals a phase: 4
+  const unsigned Ks_full = smem + 229440;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned Ks_empty = smem + 229456;  // 2 mbarriers, arrivals a phase: 8
+  const unsigned Vs_full = smem + 229472;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned Vs_empty = smem + 229488;  // 2 mbarriers, arrivals a phase: 8
+  const unsigned work_full = smem + 229760;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned work_empty = smem + 229776;  // 2 mbarriers, arrivals a phase: 8
+  if (threadIdx.x == 0) {
+    ptx::prefetch(Qs_map);
+    ptx::prefetch(Ks_map);
+    ptx::prefetch(Vs_map);
+    ptx::prefetch(Os_map);
+    for (int k = 0; k < 4; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
+    for (int k = 0; k < 4; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 8);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_full + 8 * k, 1);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_empty + 8 * k, 8);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_full + 8 * k, 1);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_empty + 8 * k, 8);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+  const int warpgroup = __shfl_sync(~0u, threadIdx.x >> 7, 0);
+
+  if (warpgroup == 0) {
+    // role load (one thread)
+#line 9 "schedules/hopper/attention_two.wg"
+    // role load : 1 warpgroup, registers 40
+    ptx::setmaxnreg_dec<40>();
+    const int thread = threadIdx.x & 127;  // of the warpgroup
+    int Qs_stage = 0, Qs_phase = 0;
+    int Ks_stage = 0, Ks_phase = 0;
+    int Vs_stage = 0, Vs_phase = 0;
+    int work_stage = 0, work_phase = 0;
+    if (thread == 0) {
+      const int i_blocks = (M + 127) >> 7;
+      const int total = B * G * R * i_blocks;
+      int item = blockIdx.x;
+      int item_begun = 0;  // whether the item before has begun this one
+      const int combinations = B * G * R;
+      const int section = min(max(65536 / max(N, 1), 1) * R, combinations);
+      const int place = item % (section * i_blocks);
+      const int first = item / (section * i_blocks) * section;
+      const int wide = min(section, combinations - first);
+      int i_lo = (i_blocks - 1 - place / wide) * 128;
+      const int rest = first + place % wide;
+      int r = rest % R;
+      const int rest2 = rest / R;
+      int g = rest2 % G;
+      int b = rest2 / G;
+      #pragma unroll 1
+      while (item < total) {
+#line 80 "schedules/hopper/attention_two.wg"
+        // schedule two_joined_longest extends two
+        const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
+        const int j_n = max(j_hi, 0);
+        // the item before has not begun this one
+        if (item_begun == 0) {
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Qs.0
+          ptx::mbarrier_wait(Qs_empty + 8 * Qs_stage, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 8 * Qs_stage, 16384);
+          ptx::tma_load_5d(Qs + Qs_stage * 32768, Qs_map, 0, i_lo, 0, g * R + r, b, Qs_full + 8 * Qs_stage);
+          if (j_n > 0) {
+#line 17 "schedules/hopper/attention_two.wg"
+            // fill Ks[j+1]
+            ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
+            ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 32768);
+            ptx::tma_load_5d(Ks + Ks_stage * 32768, Ks_map, 0, j_hi * 128 - 128, 0, g, b, Ks_full + 8 * Ks_stage);
+            if (++Ks_stage == 2) {
+              Ks_stage = 0;
+              Ks_phase ^= 1;
+            }
+#line 17 "schedules/hopper/attention_two.wg"
+            // fill Qs.rest
+            ptx::mbarrier_wait(Qs_empty + 8 * (2 + Qs_stage), Qs_phase ^ 1);
+            ptx::mbarrier_expect(Qs_full + 8 * (2 + Qs_stage), 16384);
+            ptx::tma_load_5d(Qs + Qs_stage * 32768 + 16384, Qs_map, 0, i_lo + 64, 0, g * R + r, b,
+                Qs_full + 8 * (2 + Qs_stage));
+            if (++Qs_stage == 2) {
+              Qs_stage = 0;
+              Qs_phase ^= 1;
+            }
+          }
+        }
+        #pragma unroll 1
+        for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Ks[j+1]
+          ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
+          ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 32768);
+          ptx::tma_load_5d(Ks + Ks_stage * 32768, Ks_map, 0, j_hi * 128 - j_pos * 128 - 256, 0, g, b,
+              Ks_full + 8 * Ks_stage);
+          if (++Ks_stage == 2) {
+            Ks_stage = 0;
+            Ks_phase ^= 1;
+          }
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Vs[j]
+          ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
+          ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 32768);
+          ptx::tma_load_5d(Vs + Vs_stage * 32768, Vs_map, 0, j_hi * 128 - j_pos * 128 - 128, 0, g, b,
+              Vs_full + 8 * Vs_stage);
+          if (++Vs_stage == 2) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+        }
+#line 17 "schedules/hopper/attention_two.wg"
+        // for j { fill Ks[j+1]  once { fill Qs.rest }  fill Vs[j] }
+        const int next = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
+        ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
+        ptx::store_shared_int(work + work_stage * 128, next < total ? next : -1);
+        ptx::mbarrier_arrive(work_full + 8 * work_stage);
+        if (++work_stage == 2) {
+          work_stage = 0;
+          work_phase ^= 1;
+        }
+        const int item_follows = next < total;
+        const int seen = item_follows ? next : item;
+        const int combinations2 = B * G * R;
+        const int section2 = min(max(65536 / max(N, 1), 1) * R, combinations2);
+        const int place2 = seen % (section2 * i_blocks);
+        const int first2 = seen / (section2 * i_blocks) * section2;
+        const int wide2 = min(section2, combinations2 - first2);
+        const int next_i_lo = (i_blocks - 1 - place2 / wide2) * 128;
+        const int rest3 = first2 + place2 % wide2;
+        const int next_r = rest3 % R;
+        const int rest4 = rest3 / R;
+        const int next_g = rest4 % G;
+        const int next_b = rest4 / G;
+        const int next_j_hi = min((N + 127) >> 7, (min(next_i_lo + 128, M) + N - M + 127) >> 7);
+        const int next_j_n = max(next_j_hi, 0);
+        // 1 if both have a tile
+        const int item_joined = min(min(item_follows, j_n), next_j_n);
+        // its last iteration and the first of the next item
+        if (item_joined > 0) {
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Qs.0
+          ptx::mbarrier_wait(Qs_empty + 8 * Qs_stage, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 8 * Qs_stage, 16384);
+          ptx::tma_load_5d(Qs + Qs_stage * 32768, Qs_map, 0, next_i_lo, 0, next_g * R + next_r, next_b,
+              Qs_full + 8 * Qs_stage);
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Ks[j+1]
+          ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
+          ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 32768);
+          ptx::tma_load_5d(Ks + Ks_stage * 32768, Ks_map, 0, next_j_hi * 128 - 128, 0, next_g, next_b,
+              Ks_full + 8 * Ks_stage);
+          if (++Ks_stage == 2) {
+            Ks_stage = 0;
+            Ks_phase ^= 1;
+          }
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Qs.rest
+          ptx::mbarrier_wait(Qs_empty + 8 * (2 + Qs_stage), Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 8 * (2 + Qs_stage), 16384);
+          ptx::tma_load_5d(Qs + Qs_stage * 32768 + 16384, Qs_map, 0, next_i_lo + 64, 0, next_g * R + next_r, next_b,
+              Qs_full + 8 * (2 + Qs_stage));
+          if (++Qs_stage == 2) {
+            Qs_stage = 0;
+            Qs_phase ^= 1;
+          }
+#line 17 "schedules/hopper/attention_two.wg"
+          // fill Vs[j]
+          ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
+          ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 32768);
+          ptx::tma_load_5d(Vs + Vs_stage * 32768, Vs_map, 0, j_hi * 128 - j_n * 128, 0, g, b, Vs_full + 8 * Vs_stage);
+          if (++Vs_stage == 2) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+        }
+        else {
+          if (j_n > 0) {
+#line 17 "schedules/hopper/attention_two.wg"
+            // fill Vs[j]
+            ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
+            ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 32768);
+            ptx::tma_load_5d(Vs + Vs_stage * 32768, Vs_map, 0, j_hi * 128 - j_n * 128, 0, g, b, Vs_full + 8 * Vs_stage);
+            if (++Vs_stage == 2) {
+              Vs_stage = 0;
+              Vs_phase ^= 1;
+            }
+          }
+          else {
+#line 17 "schedules/hopper/attention_two.wg"
+            // fill Qs.rest
+            ptx::mbarrier_wait(Qs_empty + 8 * (2 + Qs_stage), Qs_phase ^ 1);
+            ptx::mbarrier_expect(Qs_full + 8 * (2 + Qs_stage), 16384);
+            ptx::tma_load_5d(Qs + Qs_stage * 32768 + 16384, Qs_map, 0, i_lo + 64, 0, g * R + r, b,
+                Qs_full + 8 * (2 + Qs_stage));
+            if (++Qs_stage == 2) {
+              Qs_stage = 0;
+              Qs_phase ^= 1;
+            }
+          }
+        }
+#line 80 "schedules/hopper/attention_two.wg"
+        // schedule two_joined_longest extends two
+        item_begun = item_joined;
+        item = next;
+        b = next_b;
+        g = next_g;
+        r = next_r;
+        i_lo = next_i_lo;
+      }
+      // the last CTA to leave sets the counter back
+      if (atomicAdd(&work_next_counters[work_next][1], 1) == gridDim.x - 1) {
+        atomicExch(&work_next_counters[work_next][0], 0);
+        atomicExch(&work_next_counters[work_next][1], 0);
+      }
+    }
+  }
+  else {
+    // role math
+#line 10 "schedules/hopper/attention_two.wg"
+    // role math : 2 warpgroups, registers 232, split i
+    ptx::setmaxnreg_inc<232>();
+    const int wg = warpgroup - 1;
+    const unsigned Qs_matrix = Qs / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
+    const unsigned Ks_matrix = Ks / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
+    const int lane = threadIdx.x & 31;
+    const int first_col = lane % 4 * 2;  // of its fragments
+    const int thread = threadIdx.x & 127;  // of the warpgroup
+    const int row = thread / 32 * 16 + lane / 4;  // of its fragments: row and row + 8
+    const unsigned Vs_matrix_t = Vs / 16 + 0x4000000;  // descriptor: MN-major, 128-byte swizzle, LBO 16384, SBO 1024
+    int Qs_stage = 0, Qs_phase = 0;
+    int Ks_stage = 0, Ks_phase = 0;
+    int Vs_stage = 0, Vs_phase = 0;
+    int work_stage = 0, work_phase = 0;
+    float S[64];
+    float O[64];
+    float P_max[2];
+    float P_max_ref[2];
+    float P_max_room[2];
+    float P_max_off[2];
+    float P_sum[2];
+    unsigned P_frag[32];
+    float P_max_new[2];
+    bool P_max_grown;  // one for the warp
+    float P_max_corr[2];
+    float P_max_next[2];
+    float P_max_room_next[2];
+    float P_sum_next[2];
+    float (&P)[64] = S;
+    // warpgroup 0 has the first turn
+    if (wg == 0) {
+#line 22 "schedules/hopper/attention_two.wg"
+      // in turn
+      ptx::bar_arrive(1, 256);
+    }
+    const int i_blocks = (M + 127) >> 7;
+    int item = blockIdx.x;
+    int item_begun = 0;  // whether the item before has begun this one
+    const int combinations = B * G * R;
+    const int section = min(max(65536 / max(N, 1), 1) * R, combinations);
+    const int place = item % (section * i_blocks);
+    const int first = item / (section * i_blocks) * section;
+    const int wide = min(section, combinations - first);
+    int i_lo = (i_blocks - 1 - place / wide) * 128;
+    const int rest = first + place % wide;
+    int r = rest % R;
+    const int rest2 = rest / R;
+    int g = rest2 % G;
+    int b = rest2 / G;
+    #pragma unroll 1
+    while (item >= 0) {
+#line 80 "schedules/hopper/attention_two.wg"
+      // schedule two_joined_longest extends two
+      const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
+      const int j_n = max(j_hi, 0);
+      const int j_where = j_hi - ((i_lo + wg * 64 + N - M + 1) >> 7);
+      const int j_seen_to = min(i_lo + 128, M) + N - M;
+      // the item before has not begun this one
+      if (item_begun == 0) {
+#line 20 "schedules/hopper/attention_two.wg"
+        // await Qs
+        ptx::mbarrier_wait(Qs_full + 8 * (wg * 2 + Qs_stage), Qs_phase);
+        if (j_n > 0) {
+#line 23 "schedules/hopper/attention_two.wg"
+          // issue S[j+1] = wgmma(Qs, Ks[j+1])
+          ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
+          ptx::wgmma_fence();
+          ptx::fresh(S);
+          const unsigned Qs_at = Qs_matrix + Qs_stage * 2048 + wg * 1024;
+          const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
+          #pragma unroll
+          for (int k = 0; k < 8; ++k) {
+            const unsigned long long a_matrix = ptx::matrix(Qs_at + k / 4 * 512 + k % 4 * 2, 0x40000040);
+            const unsigned long long b_matrix = ptx::matrix(Ks_at + k / 4 * 1024 + k % 4 * 2, 0x40000040);
+            ptx::wgmma_m64n128k16_bf16_ss(S, a_matrix, b_matrix, k != 0);
+          }
+          ptx::wgmma_commit();
+#line 26 "schedules/hopper/attention_two.wg"
+          // await S[j+1]
+          ptx::wgmma_wait<0>();
+          ptx::ready(S);
+          if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
+          if (++Ks_stage == 2) {
+            Ks_stage = 0;
+            Ks_phase ^= 1;
+          }
+#line 27 "schedules/hopper/attention_two.wg"
+          // compute P.max[j+1]
+          // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
+          {
+            const int j_first = j_hi * 128 - 128 + first_col;
+            const int limit = N - j_first - 1;
+            int limit2[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half) {
+              const int i_row = i_lo + wg * 64 + row + 8 * half;
+              limit2[half] = min(limit, i_row + N - M - j_first);
+            }
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              const int col = at / 4 * 8 + at % 2;
+              S[at] = (col <= limit2[half]) ? S[at] : -ptx::infinity();
+            }
+          }
+          // P.max = max(S over j)
+          {
+            float acc[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              acc[half] = -ptx::infinity();
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              acc[half] = ptx::max_nan(acc[half], S[at]);
+            }
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_max[half] = ptx::quad_max(acc[half]);
+          }
+          // P.max.ref = select(P.max == -inf, 0.0, P.max)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
+          // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+#line 29 "schedules/hopper/attention_two.wg"
+          // compute P[j+1]
+          // P = exp2(((S - P.max.ref) * scale.1))
+          {
+            float offset[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              offset[half] = P_max_ref[half] * scale_1;
+            // the rounding of a large offset would swamp the difference: then subtract first
+            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+              #pragma unroll
+              for (int at = 0; at < 64; ++at) {
+                const int half = at / 2 % 2;
+                P[at] -= P_max_ref[half];
+              }
+              offset[0] = offset[1] = 0.0f;
+            }
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
+            }
+          }
+          // P.sum = sum(P over j) of this lane
+          {
+            float acc[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              acc[half] = 0.0f;
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              acc[half] = acc[half] + P[at];
+            }
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              P_sum[half] = acc[half];
+          }
+          // P.max.room = how far below P.sum, by up to 2^8, one summand stays
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+#line 30 "schedules/hopper/attention_two.wg"
+          // pack P[j+1]
+          #pragma unroll
+          for (int at = 0; at < 32; ++at)
+            P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
+        }
+      }
+      if (j_n > 0) {
+        // no row sees these: a NaN in them must not count
+        if (j_seen_to < min(j_hi * 128, N)) {
+#line 21 "schedules/hopper/attention_two.wg"
+          // for j
+          ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          {
+            const unsigned tile = Vs + Vs_stage * 32768;
+            const int clear_from = max(j_seen_to - j_hi * 128 + 128, 0) * 8;
+            const int clear_to = min(min(j_hi * 128, N) - j_hi * 128 + 128, 128) * 8;
+            #pragma unroll 1
+            for (int panel = 0; panel < 2; ++panel) {
+              #pragma unroll 1
+              for (int at = clear_from + thread; at < clear_to; at += 128)
+                ptx::clear_shared_16(tile + panel * 16384 + at * 16);
+            }
+          }
+          ptx::fence_async();
+          // cleared
+          ptx::bar_sync(wg + 3, 128);
+        }
+      }
+#line 21 "schedules/hopper/attention_two.wg"
+      // for j
+      ptx::fresh(O);
+      // mask {where: partial}
+      #pragma unroll 1
+      for (int j_pos = 0; j_pos < min(j_where - 1, j_n - 1); ++j_pos) {
+#line 23 "schedules/hopper/attention_two.wg"
+        // issue S[j+1] = wgmma(Qs, Ks[j+1])
+        ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
+        // my turn
+        ptx::bar_sync(wg + 1, 256);
+        ptx::wgmma_fence();
+        ptx::fresh(S);
+        const unsigned Qs_at = Qs_matrix + Qs_stage * 2048 + wg * 1024;
+        const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const unsigned long long a_matrix = ptx::matrix(Qs_at + k / 4 * 512 + k % 4 * 2, 0x40000040);
+          const unsigned long long b_matrix = ptx::matrix(Ks_at + k / 4 * 1024 + k % 4 * 2, 0x40000040);
+          ptx::wgmma_m64n128k16_bf16_ss(S, a_matrix, b_matrix, k != 0);
+        }
+        ptx::wgmma_commit();
+#line 24 "schedules/hopper/attention_two.wg"
+        // issue O += wgmma(P[j], Vs[j])
+        ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::wgmma_fence();
+        const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const unsigned long long b_matrix = ptx::matrix(Vs_at + 128 * k, 0x40000040);
+          ptx::wgmma_m64n128k16_bf16_rs_tb(O, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
+              b_matrix, k != 0 || j_pos > 0);
+        }
+        ptx::wgmma_commit();
+        // the next one's turn
+        ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
+#line 26 "schedules/hopper/attention_two.wg"
+        // await S[j+1]
+        ptx::wgmma_wait<1>();
+        ptx::ready(S);
+        if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
+        if (++Ks_stage == 2) {
+          Ks_stage = 0;
+          Ks_phase ^= 1;
+        }
+#line 27 "schedules/hopper/attention_two.wg"
+        // compute P.max[j+1]
+        // S = select(i + N - M - j >= 0, S, -inf)
+        {
+          const int j_first = j_hi * 128 - j_pos * 128 - 256 + first_col;
+          int limit[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int i_row = i_lo + wg * 64 + row + 8 * half;
+            limit[half] = i_row + N - M - j_first;
+          }
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            const int col = at / 4 * 8 + at % 2;
+            S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
+          }
+        }
+        // P.max.new = max(P.max, S over j) of this lane
+        {
+          float acc[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            acc[half] = P_max[half];
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            acc[half] = ptx::max_nan(acc[half], S[at]);
+          }
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = acc[half];
+        }
+        // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
+        {
+          bool holds[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
+          P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
+        }
+        if (P_max_grown) {
+          // P.max.new = max over the lanes of a row
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = ptx::quad_max(P_max_new[half]);
+          // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
+          // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+          // P.sum = (P.sum * P.max.corr)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_sum[half] = P_sum[half] * P_max_corr[half];
+          // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+          // P.max = P.max.new
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max[half] = P_max_new[half];
+        }
+#line 28 "schedules/hopper/attention_two.wg"
+        // await O[j]
+        ptx::wgmma_wait<0>();
+        ptx::ready(O);
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+        if (++Vs_stage == 2) {
+          Vs_stage = 0;
+          Vs_phase ^= 1;
+        }
+#line 29 "schedules/hopper/attention_two.wg"
+        // compute P[j+1]
+        if (P_max_grown) {
+          // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
+          {
+            float f[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              S[at] = S[at] - f[half];
+            }
+          }
+        }
+        // P = exp2(((S * scale.1) - P.max.off))
+        #pragma unroll
+        for (int at = 0; at < 64; ++at) {
+          const int half = at / 2 % 2;
+          P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
+        }
+        // P.sum = sum(P.sum, P over j) of this lane
+        {
+          float acc[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            acc[half] = P_sum[half];
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            acc[half] = acc[half] + P[at];
+          }
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_sum[half] = acc[half];
+        }
+        if (P_max_grown) {
+          // P.max.room = how far below P.sum, by up to 2^8, one summand stays
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+        }
+#line 30 "schedules/hopper/attention_two.wg"
+        // pack P[j+1]
+        #pragma unroll
+        for (int at = 0; at < 32; ++at)
+          P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
+#line 31 "schedules/hopper/attention_two.wg"
+        // rescale O when grown by 8
+        if (P_max_grown) {
+          // O = (O * P.max.corr)
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            O[at] = O[at] * P_max_corr[half];
+          }
+        }
+      }
+      #pragma unroll 1
+      for (int j_pos = max(min(j_where - 1, j_n - 1), 0); j_pos < j_n - 1; ++j_pos) {
+#line 23 "schedules/hopper/attention_two.wg"
+        // issue S[j+1] = wgmma(Qs, Ks[j+1])
+        ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
+        // my turn
+        ptx::bar_sync(wg + 1, 256);
+        ptx::wgmma_fence();
+        ptx::fresh(S);
+        const unsigned Qs_at = Qs_matrix + Qs_stage * 2048 + wg * 1024;
+        const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const unsigned long long a_matrix = ptx::matrix(Qs_at + k / 4 * 512 + k % 4 * 2, 0x40000040);
+          const unsigned long long b_matrix = ptx::matrix(Ks_at + k / 4 * 1024 + k % 4 * 2, 0x40000040);
+          ptx::wgmma_m64n128k16_bf16_ss(S, a_matrix, b_matrix, k != 0);
+        }
+        ptx::wgmma_commit();
+#line 24 "schedules/hopper/attention_two.wg"
+        // issue O += wgmma(P[j], Vs[j])
+        ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::wgmma_fence();
+        const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const unsigned long long b_matrix = ptx::matrix(Vs_at + 128 * k, 0x40000040);
+          ptx::wgmma_m64n128k16_bf16_rs_tb(O, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
+              b_matrix, k != 0 || j_pos > 0);
+        }
+        ptx::wgmma_commit();
+        // the next one's turn
+        ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
+#line 26 "schedules/hopper/attention_two.wg"
+        // await S[j+1]
+        ptx::wgmma_wait<1>();
+        ptx::ready(S);
+        if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
+        if (++Ks_stage == 2) {
+          Ks_stage = 0;
+          Ks_phase ^= 1;
+        }
+#line 27 "schedules/hopper/attention_two.wg"
+        // compute P.max[j+1]
+        // P.max.new = max(P.max, S over j) of this lane
+        {
+          float acc[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            acc[half] = P_max[half];
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            acc[half] = ptx::max_nan(acc[half], S[at]);
+          }
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = acc[half];
+        }
+        // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
+        {
+          bool holds[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
+          P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
+        }
+        if (P_max_grown) {
+          // P.max.new = max over the lanes of a row
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_new[half] = ptx::quad_max(P_max_new[half]);
+          // P.max.corr = exp2(((P.max - P.max.new) * scale.1))
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * scale_1);
+          // P.sum = (P.sum * P.max.corr)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_sum[half] = P_sum[half] * P_max_corr[half];
+          // P.max.off = select(abs((P.max.new * scale.1)) <= 1024.0, (P.max.new * scale.1), 0.0)
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_new[half] * scale_1) <= 1024.0f) ? (P_max_new[half] * scale_1) : 0.0f;
+          // P.max = P.max.new
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max[half] = P_max_new[half];
+        }
+#line 28 "schedules/hopper/attention_two.wg"
+        // await O[j]
+        ptx::wgmma_wait<0>();
+        ptx::ready(O);
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+        if (++Vs_stage == 2) {
+          Vs_stage = 0;
+          Vs_phase ^= 1;
+        }
+#line 29 "schedules/hopper/attention_two.wg"
+        // compute P[j+1]
+        if (P_max_grown) {
+          // S = (S - select(P.max.off == 0.0, P.max, 0.0))
+          {
+            float f[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              S[at] = S[at] - f[half];
+            }
+          }
+        }
+        // P = exp2(((S * scale.1) - P.max.off))
+        #pragma unroll
+        for (int at = 0; at < 64; ++at) {
+          const int half = at / 2 % 2;
+          P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
+        }
+        // P.sum = sum(P.sum, P over j) of this lane
+        {
+          float acc[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            acc[half] = P_sum[half];
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            acc[half] = acc[half] + P[at];
+          }
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_sum[half] = acc[half];
+        }
+        if (P_max_grown) {
+          // P.max.room = how far below P.sum, by up to 2^8, one summand stays
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+        }
+#line 30 "schedules/hopper/attention_two.wg"
+        // pack P[j+1]
+        #pragma unroll
+        for (int at = 0; at < 32; ++at)
+          P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
+#line 31 "schedules/hopper/attention_two.wg"
+        // rescale O when grown by 8
+        if (P_max_grown) {
+          // O = (O * P.max.corr)
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            O[at] = O[at] * P_max_corr[half];
+          }
+        }
+      }
+#line 21 "schedules/hopper/attention_two.wg"
+      // for j
+      if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * (wg * 2 + Qs_stage));
+      if (++Qs_stage == 2) {
+        Qs_stage = 0;
+        Qs_phase ^= 1;
+      }
+      ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
+      const int next = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
+      if (lane == 0) ptx::mbarrier_arrive(work_empty + 8 * work_stage);
+      if (++work_stage == 2) {
+        work_stage = 0;
+        work_phase ^= 1;
+      }
+      const int item_follows = next >= 0;
+      const int seen = item_follows ? next : item;
+      const int combinations2 = B * G * R;
+      const int section2 = min(max(65536 / max(N, 1), 1) * R, combinations2);
+      const int place2 = seen % (section2 * i_blocks);
+      const int first2 = seen / (section2 * i_blocks) * section2;
+      const int wide2 = min(section2, combinations2 - first2);
+      const int next_i_lo = (i_blocks - 1 - place2 / wide2) * 128;
+      const int rest3 = first2 + place2 % wide2;
+      const int next_r = rest3 % R;
+      const int rest4 = rest3 / R;
+      const int next_g = rest4 % G;
+      const int next_b = rest4 / G;
+      const int next_j_hi = min((N + 127) >> 7, (min(next_i_lo + 128, M) + N - M + 127) >> 7);
+      const int next_j_n = max(next_j_hi, 0);
+      // 1 if both have a tile
+      const int item_joined = min(min(item_follows, j_n), next_j_n);
+      // its last iteration and the first of the next item
+      if (item_joined > 0) {
+#line 21 "schedules/hopper/attention_two.wg"
+        // for j
+#line 20 "schedules/hopper/attention_two.wg"
+        // await Qs
+        ptx::mbarrier_wait(Qs_full + 8 * (wg * 2 + Qs_stage), Qs_phase);
+#line 23 "schedules/hopper/attention_two.wg"
+        // issue S[j+1] = wgmma(Qs, Ks[j+1])
+        ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
+        // my turn
+        ptx::bar_sync(wg + 1, 256);
+        ptx::wgmma_fence();
+        ptx::fresh(S);
+        const unsigned Qs_at = Qs_matrix + Qs_stage * 2048 + wg * 1024;
+        const unsigned Ks_at = Ks_matrix + Ks_stage * 2048;
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const unsigned long long a_matrix = ptx::matrix(Qs_at + k / 4 * 512 + k % 4 * 2, 0x40000040);
+          const unsigned long long b_matrix = ptx::matrix(Ks_at + k / 4 * 1024 + k % 4 * 2, 0x40000040);
+          ptx::wgmma_m64n128k16_bf16_ss(S, a_matrix, b_matrix, k != 0);
+        }
+        ptx::wgmma_commit();
+#line 24 "schedules/hopper/attention_two.wg"
+        // issue O += wgmma(P[j], Vs[j])
+        ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::wgmma_fence();
+        const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const unsigned long long b_matrix = ptx::matrix(Vs_at + 128 * k, 0x40000040);
+          ptx::wgmma_m64n128k16_bf16_rs_tb(O, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
+              b_matrix, k != 0 || j_n >= 2);
+        }
+        ptx::wgmma_commit();
+        // the next one's turn
+        ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
+#line 26 "schedules/hopper/attention_two.wg"
+        // await S[j+1]
+        ptx::wgmma_wait<1>();
+        ptx::ready(S);
+        if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
+        if (++Ks_stage == 2) {
+          Ks_stage = 0;
+          Ks_phase ^= 1;
+        }
+#line 27 "schedules/hopper/attention_two.wg"
+        // compute P.max[j+1]
+        // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
+        {
+          const int j_first = next_j_hi * 128 - 128 + first_col;
+          const int limit = N - j_first - 1;
+          int limit2[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int i_row = next_i_lo + wg * 64 + row + 8 * half;
+            limit2[half] = min(limit, i_row + N - M - j_first);
+          }
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            const int col = at / 4 * 8 + at % 2;
+            S[at] = (col <= limit2[half]) ? S[at] : -ptx::infinity();
+          }
+        }
+        // P.max.next = max(S over j)
+        {
+          float acc[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            acc[half] = -ptx::infinity();
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            acc[half] = ptx::max_nan(acc[half], S[at]);
+          }
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_next[half] = ptx::quad_max(acc[half]);
+        }
+        // P.max.ref = select(P.max.next == -inf, 0.0, P.max.next)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_ref[half] = (P_max_next[half] == -ptx::infinity()) ? 0.0f : P_max_next[half];
+        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, (P.max.ref * scale.1), 0.0)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f) ? (P_max_ref[half] * scale_1) : 0.0f;
+#line 28 "schedules/hopper/attention_two.wg"
+        // await O[j]
+        ptx::wgmma_wait<0>();
+        ptx::ready(O);
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+        if (++Vs_stage == 2) {
+          Vs_stage = 0;
+          Vs_phase ^= 1;
+        }
+#line 29 "schedules/hopper/attention_two.wg"
+        // compute P[j+1]
+        // P = exp2(((S - P.max.ref) * scale.1))
+        {
+          float offset[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            offset[half] = P_max_ref[half] * scale_1;
+          // the rounding of a large offset would swamp the difference: then subtract first
+          if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+            #pragma unroll
+            for (int at = 0; at < 64; ++at) {
+              const int half = at / 2 % 2;
+              P[at] -= P_max_ref[half];
+            }
+            offset[0] = offset[1] = 0.0f;
+          }
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]));
+          }
+        }
+        // P.sum.next = sum(P over j) of this lane
+        {
+          float acc[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            acc[half] = 0.0f;
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            acc[half] = acc[half] + P[at];
+          }
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_sum_next[half] = acc[half];
+        }
+        // P.max.room.next = how far below P.sum.next, by up to 2^8, one summand stays
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_room_next[half] = ((P_max_off[half] == 0.0f) && (P_max_next[half] != 0.0f))
+              ? ptx::infinity() : fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 0.5f)));
+#line 30 "schedules/hopper/attention_two.wg"
+        // pack P[j+1]
+        #pragma unroll
+        for (int at = 0; at < 32; ++at)
+          P_frag[at] = ptx::pack_bf16(P[2 * at], P[2 * at + 1]);
+      }
+      else {
+        if (j_n > 0) {
+#line 24 "schedules/hopper/attention_two.wg"
+          // issue O += wgmma(P[j], Vs[j])
+          ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+          ptx::wgmma_fence();
+          const unsigned Vs_at = Vs_matrix_t + Vs_stage * 2048;
+          #pragma unroll
+          for (int k = 0; k < 8; ++k) {
+            const unsigned long long b_matrix = ptx::matrix(Vs_at + 128 * k, 0x40000040);
+            ptx::wgmma_m64n128k16_bf16_rs_tb(O, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2],
+                P_frag[4 * k + 3], b_matrix, k != 0 || j_n >= 2);
+          }
+          ptx::wgmma_commit();
+#line 28 "schedules/hopper/attention_two.wg"
+          // await O[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(O);
+          if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
+          if (++Vs_stage == 2) {
+            Vs_stage = 0;
+            Vs_phase ^= 1;
+          }
+        }
+        else {
+          #pragma unroll
+          for (int at = 0; at < 64; ++at)
+            O[at] = 0.0f;
+          // nothing seen yet
+          // P.max = -inf
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max[half] = -ptx::infinity();
+          // P.max.room = 0.0
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_room[half] = 0.0f;
+          // P.max.off = 0.0
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = 0.0f;
+          // P.sum = 0.0
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_sum[half] = 0.0f;
+        }
+      }
+#line 33 "schedules/hopper/attention_two.wg"
+      // finish O, L via Os
+      // whole rows
+      // P.sum = sum over the lanes of a row
+      #pragma unroll
+      for (int half = 0; half < 2; ++half)
+        P_sum[half] = ptx::quad_sum(P_sum[half]);
+      // finish L
+      // L[b, g * R + r, i] = ((P.max * scale) + (log2(P.sum) * 0.6931471805599453))
+      {
+        if (lane % 4 == 0) {
+          float* L_at = L_ptr + b * L_stride0 + (g * R + r) * L_stride1;
+          #pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int i_row = i_lo + wg * 64 + row + 8 * half;
+            if (i_row < M) L_at[i_row * L_stride2] = (P_max[half] * scale) + (log2f(P_sum[half]) * 0.6931472f);
+          }
+        }
+      }
+      // finish O
+      // O = select(P.sum == 0.0, 0.0, (O * rcp(P.sum)))
+      {
+        bool ok[2];
+        float f[2];
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          ok[half] = P_sum[half] == 0.0f;
+          f[half] = __frcp_rn(P_sum[half]);
+        }
+        #pragma unroll
+        for (int at = 0; at < 64; ++at) {
+          const int half = at / 2 % 2;
+          O[at] = ok[half] ? 0.0f : (O[at] * f[half]);
+        }
+      }
+      if (thread == 0) {
+        ptx::tma_store_wait_read<0>();
+      }
+      // Os is free
+      ptx::bar_sync(wg + 3, 128);
+      {
+        const unsigned tile = Os + wg * 16384;
+        const int line = thread / 32 * 16 + lane % 16;  // the row that this lane addresses
+        const unsigned start = tile + line * 128;
+        const int chunk = lane / 16 ^ (line & 7);
+        #pragma unroll
+        for (int pair = 0; pair < 8; ++pair) {
+          unsigned r2[4];
+          #pragma unroll
+          for (int q = 0; q < 4; ++q) r2[q] = ptx::pack_bf16(O[8 * pair + 2 * q], O[8 * pair + 2 * q + 1]);
+          ptx::stmatrix(start + pair / 4 * 8192 + (chunk ^ pair % 4 * 2) * 16, r2);
+        }
+      }
+      ptx::fence_async();
+      // written
+      ptx::bar_sync(wg + 3, 128);
+      if (thread == 0) {
+        ptx::tma_store_5d(Os_map, 0, i_lo + wg * 64, 0, g * R + r, b, Os + wg * 16384);
+        ptx::tma_store_commit();
+      }
+      // the next item's states
+      if (item_joined > 0) {
+        // P.max = P.max.next
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max[half] = P_max_next[half];
+        // P.max.room = P.max.room.next
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_max_room[half] = P_max_room_next[half];
+        // P.sum = P.sum.next
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+          P_sum[half] = P_sum_next[half];
+      }
+#line 80 "schedules/hopper/attention_two.wg"
+      // schedule two_joined_longest extends two
+      item_begun = item_joined;
+      item = next;
+      b = next_b;
+      g = next_g;
+      r = next_r;
+      i_lo = next_i_lo;
+    }
+    // the last store has read its buffer
+    if (thread == 0) {
+#line 33 "schedules/hopper/attention_two.wg"
+      // finish O, L via Os
+      ptx::tma_store_wait_read<0>();
+    }
+  }
+}
