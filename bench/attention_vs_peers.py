@@ -3,6 +3,7 @@
 Sizes: batch * length = 16384 and heads * head dim = 2048. TFLOP/s count 4 * b * h * s * s * d operations, half of them under
 a causal mask. Ratios above 1 mean faster than the peer.
 
+    python bench/attention_vs_peers.py --fa3-site DIR                       # the schedules that are chosen
     python bench/attention_vs_peers.py --fa3-site DIR --schedule fa3 --schedule my.wg --lengths 4096,16384
 
 DIR holds `flash_attn_3/_C.so`, a build of FlashAttention-3 against torch's stable ABI, and, if that needs one,
@@ -14,8 +15,10 @@ from __future__ import annotations
 import argparse
 import ctypes
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import measure
@@ -116,9 +119,8 @@ def torchs(case: Case, q, k, v, backend: str) -> Callable[[], object]:
 BACKENDS = {"cuDNN": "CUDNN_ATTENTION", "FA2": "FLASH_ATTENTION"}
 
 
-def own(case: Case, q, k, v, schedule: str, target: str) -> Callable[[], object]:
-    import torch
-
+def kernel_of(case: Case, schedule: str | None, target: str):
+    """A kernel by a schedule; without one by what is chosen for the case."""
     import wgdsl
 
     kernel = wgdsl.compile(
@@ -129,6 +131,22 @@ def own(case: Case, q, k, v, schedule: str, target: str) -> Callable[[], object]
         types={"T": case.dtype},
         options={"causal": case.causal, "lse": False},
     )
+    b, s, h, _ = case.shape
+    return kernel if schedule else kernel.pick(B=b, G=h, R=1, M=s, N=s).build()
+
+
+def ahead(given: argparse.Namespace) -> None:
+    """Compile all kernels in processes, so that the GPU's time isn't spent on it. What fails does so again in its turn."""
+    jobs = [(c, s, given.target) for c in cases(given) for s in given.schedule or [None]]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for job in [pool.submit(kernel_of, *j) for j in jobs]:
+            job.exception()
+
+
+def own(case: Case, q, k, v, schedule: str | None, target: str) -> Callable[[], object]:
+    import torch
+
+    kernel = kernel_of(case, schedule, target)
     out = torch.full_like(q, float("nan"))
 
     def call():
@@ -143,7 +161,8 @@ def contestants(given: argparse.Namespace) -> tuple[dict[str, Callable], list[st
     peers: dict[str, Callable] = {name: partial(torchs, backend=BACKENDS[name]) for name in given.peers}
     if given.fa3_site:
         peers = {"FA3": partial(fa3, site=given.fa3_site), **peers}
-    ours = {f"wgdsl {s}": partial(own, schedule=s, target=given.target) for s in given.schedule or ["fa3"]}
+    named = {f"wgdsl {s}" if s else "wgdsl": s for s in given.schedule or [None]}
+    ours = {name: partial(own, schedule=s, target=given.target) for name, s in named.items()}
     return {**peers, **ours}, list(peers)
 
 
@@ -183,6 +202,7 @@ def main() -> None:
     if given.child:
         return work_through(given, measure.begin(given))
     everyone, peers = contestants(given)
+    ahead(given)
     measure.report(measure.supervise(given), list(everyone), peers, given.json)
 
 

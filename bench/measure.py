@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 
 FLUSH_BYTES = 256 << 20  # the H200's L2 holds 50 MB
 DEATHS_ALLOWED = 2  # a contestant that killed so many children is left out of the rest
@@ -224,12 +224,35 @@ def _watch(child: subprocess.Popen, journal_path: Path, hang_seconds: float, end
 
 
 def ratio(row: Mapping[str, dict], who: str, peer: str) -> tuple[float, float, float] | None:
-    """How much faster `who` is than `peer`: of the medians, and the least and most among the rounds."""
+    """How much faster `who` is than `peer`: the median, the least and the most of the rounds."""
     if who not in row or peer not in row:
         return None
     mine, theirs = row[who], row[peer]
     each = [b / a for a, b in zip(mine["rounds"], theirs["rounds"], strict=False)]
-    return theirs["milliseconds"] / mine["milliseconds"], min(each), max(each)
+    return median(each), min(each), max(each)
+
+
+def best(row: Mapping[str, dict], who: str, peers: list[str]) -> tuple[float, str] | None:
+    """The same beside the fastest of the peers, and which that is."""
+    found = [(r[0], p) for p in peers if (r := ratio(row, who, p)) is not None]
+    return min(found, default=None)
+
+
+def summary(journal: Journal, names: list[str], peers: list[str]) -> list[str]:
+    """A line for each contestant that isn't a peer: geometric means of its ratios, and where it stands worst."""
+    out = []
+    for who in (n for n in names if n not in peers):
+        means = []
+        for peer in peers:
+            rs = [r[0] for row in journal.rows if (r := ratio(row["contestants"], who, peer)) is not None]
+            means += [f"{geometric_mean(rs):.3f} of {peer} ({len(rs)})"] if rs else []
+        found = [(b[0], row["case"], b[1]) for row in journal.rows if (b := best(row["contestants"], who, peers)) is not None]
+        if found:
+            least = min(found)
+            means.append(f"{geometric_mean([f[0] for f in found]):.3f} of the best ({len(found)})")
+            means.append(f"least {least[0]:.3f}, of {least[2]} at {least[1]}")
+        out += [f"{who}: {'; '.join(means)}"] if means else []
+    return out
 
 
 def table(journal: Journal, names: list[str], peers: list[str]) -> str:
@@ -254,12 +277,15 @@ def report(journal: Journal, names: list[str], peers: list[str], path: Path | No
     """Print the table and the faults (TFLOP/s; ratios above 1: faster than the peer), and write everything as JSON."""
     print(", ".join(f"{key} {value}" for key, value in journal.about.items()))
     print(table(journal, names, peers))
+    print("\n".join(summary(journal, names, peers)))
     for (case, who), error in journal.faults.items():
         print(f"left out: {case}: {who}: {error}")
     if path is None:
         return
     for row in journal.rows:
-        row["ratios"] = {n: {p: ratio(row["contestants"], n, p) for p in peers} for n in names if n not in peers}
+        ours = [n for n in names if n not in peers]
+        row["ratios"] = {n: {p: ratio(row["contestants"], n, p) for p in peers} for n in ours}
+        row["ratio_best"] = {n: best(row["contestants"], n, peers) for n in ours}
     faults = [{"case": c, "contestant": w, "error": e} for (c, w), e in journal.faults.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"about": journal.about, "rows": journal.rows, "faults": faults}, indent=1) + "\n", "utf-8")
