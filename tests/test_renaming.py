@@ -16,7 +16,7 @@ RESERVED = """
 wg program option dims type in out when require let where else not and or sum max min softmax logsumexp exp log sqrt true
 false schedule for on tile stream descending grid persistent over role warpgroup warpgroups registers split by tma ring
 smem once fill await issue wgmma compute pack rescale finish via turn if rest f16 bf16 f32 sm_90a 1
-index tiles fuse combine atomic_add kernel computes relu gelu gelu_tanh silu tune
+index tiles fuse combine atomic_add kernel computes relu gelu gelu_tanh silu tune extends section within MB
 """
 PACKED = re.split(r"^(?=schedule )", shipped("examples/attention_packed/attention_packed.wg"), flags=re.M)
 CASES = {

@@ -27,7 +27,16 @@ def resolve(streamed: Streamed, name: str) -> str:
     """The tile node or state that a name of the program stands for."""
     known = (*(n.name for n in streamed.tile), *(s.name for s in streamed.states))
     found = name if name in known else streamed.program.aliases.get(name)
-    return found if found in known else ""
+    return found if found in known else _extreme(streamed, name)
+
+
+def _extreme(streamed: Streamed, name: str) -> str:
+    """`P.max` of a program that has other words for a softmax's parts: the one running maximum that `P` hangs on."""
+    whole, _, op = name.rpartition(".")
+    node = resolve(streamed, whole) if op in ("max", "min") else ""
+    hangs_on = _closure(streamed, node) if node else ()
+    found = [s.name for s in streamed.states if s.name in hangs_on and s.node.op == op]
+    return found[0] if len(found) == 1 else ""
 
 
 def display(streamed: Streamed, node: str) -> str:

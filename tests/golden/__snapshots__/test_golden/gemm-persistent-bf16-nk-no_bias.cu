@@ -186,7 +186,7 @@ gemm_persistent(const __grid_constant__ TMap As_map, const __grid_constant__ TMa
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
         const int i_lo = item % i_blocks * 128;
         const int n_lo = item / i_blocks * 256;
-#line 31 "schedules/hopper/gemm_pipelined.wg"
+#line 5 "schedules/hopper/gemm_persistent.wg"
         // schedule persistent extends pipelined
         const int k_hi = (K + 63) >> 6;
         const int k_n = max(k_hi, 0);
@@ -282,7 +282,7 @@ gemm_persistent(const __grid_constant__ TMap As_map, const __grid_constant__ TMa
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
       const int i_lo = item % i_blocks * 128;
       const int n_lo = item / i_blocks * 256;
-#line 31 "schedules/hopper/gemm_pipelined.wg"
+#line 5 "schedules/hopper/gemm_persistent.wg"
       // schedule persistent extends pipelined
       const int k_hi = (K + 63) >> 6;
       const int k_n = max(k_hi, 0);
