@@ -178,8 +178,9 @@ class Computer:
         return None if found is None else self.row(f"{self.state_value(s)}.room", partial=self.is_partial(found))
 
     def exponents(self, s: State, rows: Axis) -> dict[str, Centred]:
-        """Tile node -> its exponent `(x - r) * c` around a lazy state r. What lies far has to be told by the room."""
-        if self.room(s) is None:
+        """Tile node -> its exponent `(x - r) * c` around a lazy state r. What lies far has to be told by the room. A thread
+        with four rows has no registers to spare for their offsets."""
+        if self.room(s) is None or self.rows > M:
             return {}
         varying = frozenset((rows.index, self.streamed.axis))
         found = ((n.name, centred(n.body, s.name, varying)) for n in self.streamed.tile if isinstance(n, Map))

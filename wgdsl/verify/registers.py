@@ -8,11 +8,12 @@ from ..diagnostics.budget import Share
 from ..diagnostics.model import Problem
 from ..diagnostics.verify import Pool, RegisterCount, RegisterNeed, RegisterPool
 from ..roles.model import FEW, Kernel, Mma, Registers, Role, SmemOperand, Value, walk
+from ..targets.choice import TARGETS
 from ..targets.registers import FILE, count_problem, launch_registers, pool_problem
 from .packed import packed_in_place
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
-ROW_SHARE = 16  # of these for row values and flags
+ROW_SHARE = {"warpgroup": 16, "warp": 14}  # of these for row values and flags: more where products take no fragments
 SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 
@@ -49,7 +50,7 @@ def _need(kernel: Kernel, role: Role, registers: int, pool: Pool) -> Iterator[Re
     values = [v for v in kernel.values if v.role == role.name and v.over is None]
     wide = sorted((v for v in values if v.kind not in FEW), key=lambda v: -v.registers)
     rows = sum(v.registers for v in values if v.kind in FEW)
-    constants = CONSTANTS + max(0, rows - ROW_SHARE)
+    constants = CONSTANTS + max(0, rows - ROW_SHARE[TARGETS[kernel.target].unit])
     inside = packed_in_place(kernel, role)
     shares = [_share(v, inside.get(v.name)) for v in wide]
     shares.append(Share(name="addresses, positions and row values", amount=constants))
