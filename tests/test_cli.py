@@ -290,7 +290,7 @@ def test_a_refused_text_is_ours_unless_it_was_edited(wgdsl, tmp_path, monkeypatc
 
 def test_as_a_module():
     done = subprocess.run([sys.executable, "-m", "wgdsl", "compile", GEMM, "--schedule", "x"], capture_output=True, text=True)
-    assert done.returncode == 1 and "there are: `pipelined`" in done.stderr
+    assert done.returncode == 1 and "there are: `persistent`, `pipelined`" in done.stderr
 
 
 def test_a_watched_process_is_killed(monkeypatch):
