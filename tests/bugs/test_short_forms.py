@@ -3,6 +3,8 @@ right. Each file holds one program and several schedules."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tests.bugs.test_bugs import told
 from tests.sim.test_shipped import close, values
 from wgdsl.diagnostics.model import Problem, WgError
 from wgdsl.driver import Settings, prepare
+from wgdsl.forms import explained
 from wgdsl.reference.evaluate import evaluate
 from wgdsl.sim import simulate_unchecked
 
@@ -78,6 +81,26 @@ def test_registers_that_are_not(schedule: str, asked: str, granted: str):
 def test_register_counts_that_the_instruction_lacks(schedule: str):
     p = refusal("b32_registers", schedule)
     assert p.code == "WG0404" and f"`math` is {schedule.split('_')[1]}" in p.title()
+
+
+def twice(schedule: str) -> str:
+    """The explicit form of a schedule of 256 threads, of which an SM is to hold two CTAs: 128 registers each."""
+    _, journal = prepare(file("b32_registers"), schedule=schedule, target="sm_90a")
+    text = explained(journal.forms)
+    threads = "    threads 256\n"
+    assert text.count(threads) == 1 and "resident" not in text
+    more = re.sub(r"registers dec (2[34]\d)", r"registers inc \1", text)  # than the launch grants then
+    return more.replace(threads, f"{threads}    resident 2\n")
+
+
+def test_registers_of_two_ctas_an_sm():
+    with pytest.raises(WgError) as caught:
+        prepare(twice("one_warpgroup"), target="sm_90a")
+    (p,) = caught.value.problems
+    assert p.code == "WG0706" and "ask for 264 registers" in p.title() and "128 each (in eights), x 2" in told(p)
+    k, _ = prepare(twice("one_warpgroup_of_232"), target="sm_90a")
+    run(k.forms.graph, k.roles, (200, 24, 40))
+    assert "__launch_bounds__(256, 2)" in k.cuda
 
 
 # B34: shared memory.

@@ -171,11 +171,13 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """`shares`: (role, warpgroups, registers); `launch`: what every thread has at the start."""
+    """`shares`: (role, warpgroups, registers); `launch`: what every thread has at the start, where an SM holds so many CTAs at
+    once (`resident`)."""
 
     shares: tuple[tuple[str, int, int], ...]
     launch: int
     file: int
+    resident: int = 1
 
     @property
     def warpgroups(self) -> int:
@@ -196,8 +198,8 @@ class Pool:
 
     def grant(self) -> str:
         """Where the pool comes from."""
-        threads = 128 * self.warpgroups
-        return f"granted: {self.file} / {threads} threads = {self.launch} each (in eights), x {self.warpgroups} warpgroups"
+        threads = f"{128 * self.warpgroups * self.resident} threads{f' of {self.resident} CTAs' if self.resident > 1 else ''}"
+        return f"granted: {self.file} / {threads} = {self.launch} each (in eights), x {self.warpgroups} warpgroups"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 FILE = 65536  # 32-bit registers of one SM
 GRANULE = 8  # setmaxnreg and the launch count in eights
 LOWEST = 24
@@ -26,15 +24,4 @@ def count_problem(count: int) -> str | None:
     return None
 
 
-def pool_problem(counts: Iterable[int]) -> str | None:
-    """Why the warpgroups of a CTA cannot hold these counts at once; None if they can. A kernel above the pool hangs."""
-    counts = tuple(counts)
-    pool = launch_registers(len(counts) * WARPGROUP) * len(counts)
-    if sum(counts) > pool:
-        return f"{' + '.join(map(str, counts))} = {sum(counts)} registers a lane, of {pool} that the launch grants"
-    return None
-
-
 assert [launch_registers(t) for t in (384, 512, 640)] == [168, 128, 96]
-assert pool_problem((24, 240, 240)) is None and pool_problem((32, 160, 160, 160)) is None
-assert pool_problem((24, 112, 112, 112, 112)) is None and pool_problem((24, 120, 120, 120, 120)) is not None

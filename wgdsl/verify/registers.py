@@ -9,7 +9,7 @@ from ..diagnostics.model import Problem
 from ..diagnostics.verify import Pool, RegisterCount, RegisterNeed, RegisterPool
 from ..roles.model import FEW, Kernel, Mma, Registers, Role, SmemOperand, Value, walk
 from ..targets.choice import TARGETS
-from ..targets.registers import FILE, count_problem, launch_registers, pool_problem
+from ..targets.registers import FILE, count_problem, launch_registers
 from .packed import packed_in_place
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
@@ -23,8 +23,13 @@ def register_problems(kernel: Kernel) -> Iterator[Problem]:
     counts = {r.name: launch if r.registers is None else r.registers for r in kernel.roles}
     wrong = list(_counts(kernel, launch))
     yield from wrong
-    pool = Pool(shares=tuple((r.name, r.count, counts[r.name]) for r in kernel.roles), launch=launch, file=FILE)
-    if not wrong and pool_problem(n for _, count, n in pool.shares for _ in range(count)) is not None:
+    pool = Pool(
+        shares=tuple((r.name, r.count, counts[r.name]) for r in kernel.roles),
+        launch=launch,
+        file=FILE,
+        resident=kernel.resident,
+    )
+    if not wrong and pool.asked > pool.granted:
         widest = max(kernel.roles, key=lambda r: counts[r.name])
         yield RegisterPool(span=widest.span, pool=pool)
     for r in kernel.roles:
