@@ -30,7 +30,8 @@ def files() -> dict[str, list[Shipped]]:
     for path in sorted((ROOT / "schedules").glob("*/*.wg")):
         text = path.read_text()
         names = set(NAMES.findall(text))
-        found = [k for k in KERNELS if k.schedule in names and f" for {k.program.split('/')[1]} " in text]
+        says = set(re.findall(r"^schedule \w+ for (\w+)", text, re.M))  # none, where all extend what stands elsewhere
+        found = [k for k in KERNELS if k.schedule in names and (k.program.split("/")[1] in says or not says)]
         out[path.stem] = found
     return out
 

@@ -22,7 +22,6 @@ from typing import Any
 from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..diagnostics.tools import NeedsProbeCall
-from ..program.functions import single
 from ..program.poly import compiled
 from ..roles.model import COUNTERS, PROBE, CopyAsync, CopyOut, Kernel, Param, walk
 from ..targets.tma import TMA
@@ -217,6 +216,8 @@ class Launcher:
         if p.kind == "scalar":
             return bound.scalars[p.name]
         if p.value is not None:
+            from ..program.functions import single  # needs numpy, which an import of wgdsl leaves for later
+
             return single(p.value, bound.scalars)
         tensor = p.tensor or p.name
         return int(not self._unreachable(tensor, views[tensor]))
