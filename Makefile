@@ -77,12 +77,8 @@ golden: $(STAMP) ## rewrite the snapshots; each changed CUDA text then needs `ma
 	$(PYTEST) -m "not gpu" --snapshot-update tests $(ARGS)
 	git --no-pager diff --stat -- tests
 
-bench: $(STAMP) ## times beside FlashAttention-3, FlexAttention, cuDNN and cuBLAS (needs a GPU and torch); JSON into out/
-	@mkdir -p out
-	$(PY) bench/attention_vs_peers.py --json out/attention.json $(ARGS)
-	$(PY) bench/variants_vs_peers.py --json out/variants.json $(ARGS)
-	$(PY) bench/gemm_vs_cublas.py --json out/gemm.json
-	$(PY) bench/dual_gemm_vs_cublas.py --json out/dual_gemm.json
+bench: $(STAMP) ## times beside FlashAttention-3, cuDNN, cuBLAS and others (needs a GPU and torch); JSON lines into out/
+	$(PY) -m wgdsl bench --jsonl out/bench.jsonl $(ARGS)
 
 clean: ## remove what the build and the tests left, the virtual environment too
 	rm -rf .venv build dist out .pytest_cache .ruff_cache .hypothesis .import_linter_cache

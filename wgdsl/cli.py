@@ -281,6 +281,78 @@ def choose(
 
 
 @app.command()
+def bench(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SUITE ...] | show FILE", help="default: every suite", show_default=False),
+    ] = None,
+    head_dims: Annotated[str | None, typer.Option("--head-dims", metavar="64,128", help="only these")] = None,
+    masks: Annotated[str | None, typer.Option("--masks", metavar="full,causal", help="only these")] = None,
+    dtypes: Annotated[str | None, typer.Option("--dtypes", metavar="bf16,f16", help="only these")] = None,
+    lengths: Annotated[str | None, typer.Option("--lengths", metavar="512,1024", help="only these")] = None,
+    cases: Annotated[str, typer.Option("--cases", metavar="NAME,...", help="only those whose name begins so")] = "",
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option("--schedule", metavar="NAME|FILE", help="may be repeated; default: the chosen one"),
+    ] = None,
+    peers: Annotated[
+        str | None, typer.Option("--peers", metavar="FA3,cuDNN", help="`all`: whoever is here; default: the usual of a suite")
+    ] = None,
+    fa3_site: Annotated[
+        Path | None, typer.Option("--fa3-site", metavar="DIR", help="where flash_attn_3/_C.so is, FlashAttention-3")
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="ARCH", help="default: this GPU's, or the suite's")] = None,
+    rounds: Annotated[int, typer.Option("--rounds", metavar="N", help="turns of every contestant")] = 5,
+    ms: Annotated[float, typer.Option("--ms", metavar="MS", help="milliseconds of calls in a turn")] = 12.0,
+    seed: Annotated[int | None, typer.Option("--seed", help="of the inputs; default: a new one")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="processes that compile; default: all cores")] = None,
+    budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="for all of it")] = 900.0,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="without an end counts as hanging")] = 60.0,
+    jsonl: Annotated[Path | None, typer.Option("--jsonl", metavar="FILE", help="the results, line by line")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="a picture of the ratios")] = None,
+) -> None:
+    """Time the kernels of this project beside those of others on the same inputs; `show` says again what a file holds."""
+    from .bench import bench as benches
+    from .bench.request import Request, fresh_seed
+    from .bench.request import words as listed
+    from .tools.workers import cores
+
+    suites = tuple(words or ())
+    if suites[:1] == ("show",):
+        if len(suites) != 2:
+            raise typer.BadParameter("`show` takes one file")
+        raise typer.Exit(benches.show(Path(suites[1]), plot, typer.echo))
+    filters = {"--head-dims": head_dims, "--masks": masks, "--dtypes": dtypes, "--lengths": lengths}
+    request = Request(
+        suites=suites,
+        filters={option: listed(text) for option, text in filters.items()},
+        cases=listed(cases) or ("",),
+        schedules=tuple(schedule or ()),
+        peers=listed(peers),
+        target=target,
+        fa3_site=str(fa3_site.resolve()) if fa3_site is not None else None,
+        rounds=rounds,
+        ms=ms,
+        budget=budget,
+        timeout=timeout,
+        jobs=cores() if jobs is None else jobs,
+        seed=fresh_seed() if seed is None else seed,
+        command=f"wgdsl {shlex.join(sys.argv[1:])}",
+    )
+    code = benches.bench(request, jsonl, plot, typer.echo)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command("time-contestants", hidden=True)
+def time_contestants(plan: Path, journal: Path) -> None:
+    """The process of `bench` that works on the GPU."""
+    from .bench.arena import run_match
+
+    run_match(plan, journal)
+
+
+@app.command()
 def diff(
     words: Annotated[list[str], typer.Argument(metavar="[FILE] A B", help="FILE: the program's; A, B: names or `.wg` files")],
     set_: Set = None,

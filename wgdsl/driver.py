@@ -668,6 +668,19 @@ def _chosen(
         return Choosing(Interface(there.graph, there.choices), lambda dims: picker.pick(dims).made[0], told), None
 
 
+def chosen(
+    given: str | Path, *, program: str | None = None, target: str, settings: Settings, lengths: Mapping[str, int]
+) -> str:
+    """The candidate that `compile` takes for a call of these lengths where none is named."""
+    with guarded(Journal()):
+        there = field_for(given, program=program, target=target, settings=settings)
+        if there.alone:
+            return there.names[0]
+        picker = there.picker(partial(_attempted, given, target=target, settings=settings, program=program))
+        under = partial(_kernel, given, target=target, settings=settings, program=program)
+        return picked(there, under, partial(picker.pick, lengths)).candidate
+
+
 def _request(
     given: str | Path, schedule: str | Path | None, others: tuple[Any, ...], tables: Sequence[Path] = ()
 ) -> lowered.Request | None:

@@ -25,6 +25,8 @@ PROBLEMS = [
     tools.NoTimeline(path="linear.wg", why="it isn't JSON"),
     tools.NotByName(path="other/mine.wg"),
     tools.BadLimit(option="--most", value=0),
+    tools.UnknownWord(what="suite", text="atention", known=("attention", "gemm")),
+    tools.NoResults(path="out/bench.jsonl", why="line 3 isn't JSON"),
 ]
 
 

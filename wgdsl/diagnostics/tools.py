@@ -340,7 +340,8 @@ class BadLimit(Problem):
     code: ClassVar[str] = "WG1015"
     doc: ClassVar[
         str
-    ] = """`wgdsl tune` times at least one candidate of each call, in more than no time, by at least one process.
+    ] = """`wgdsl tune` times at least one candidate of each call, in more than no time, by at least one process; `wgdsl bench`
+takes at least one round of some time.
 
 fails:
   wgdsl tune linear.wg --dims M=512,N=512,K=512 --most 0
@@ -355,6 +356,49 @@ works:
 
     def help(self) -> str:
         return "give a positive number"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownWord(Problem):
+    """what: suite, peer, case or what is filtered by. known: what can be said instead."""
+
+    code: ClassVar[str] = "WG1016"
+    doc: ClassVar[str] = """`wgdsl bench` knows its suites, the peers of each, and what their cases can be filtered by.
+
+fails:
+  wgdsl bench attention --head-dims 96
+works:
+  wgdsl bench attention --head-dims 64,128
+"""
+    what: str
+    text: str
+    known: tuple[str, ...]
+
+    def title(self) -> str:
+        return f"there is no {self.what} `{self.text}` to bench"
+
+    def help(self) -> str:
+        return _near(self.text, self.known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoResults(Problem):
+    code: ClassVar[str] = "WG1017"
+    doc: ClassVar[str] = """`wgdsl bench show` reads what `wgdsl bench --jsonl` has written: JSON lines.
+
+fails:
+  wgdsl bench show linear.wg
+works:
+  wgdsl bench show out/bench.jsonl
+"""
+    path: str
+    why: str
+
+    def title(self) -> str:
+        return f"{self.path} holds no results of a benchmark: {self.why}"
+
+    def help(self) -> str:
+        return "`wgdsl bench --jsonl FILE` writes one"
 
 
 def _names(words: tuple[str, ...]) -> str:

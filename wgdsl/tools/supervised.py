@@ -1,9 +1,9 @@
 """Work that may crash or hang, done by a child process that writes down what it does, and followed by its parent.
 
 In: a command that appends to a journal, and the journal's path.  Out: the entries, as they come. An entry is a JSON object on a
-line. `{"begin": who}` opens work on the GPU, and any later entry about `who` (as the value of its first key) closes it; a child
-that dies in between, or takes too long, is followed by another after `{"fault": who, "why": ...}`, and has to read from the
-journal where it goes on.
+line. `{"begin": who}` opens work on the GPU, and any later entry about `who` (as the value of its first key; any value) closes
+it; a child that dies in between, or takes too long, is followed by another after `{"fault": who, "why": ...}`, and has to read
+from the journal where it goes on.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def followed(command: Sequence[str], path: Path, *, hang: float, until: float) -
         if watch.late or watch.through:
             return
         if watch.open is None and watch.code != LOST:
-            raise InternalError(f"the process that times candidates ended with {watch.code}:\n{watch.said()}", "")
+            raise InternalError(f"the process that times kernels ended with {watch.code}:\n{watch.said()}", "")
         if watch.open is not None:
             fault = {"fault": watch.open, "why": watch.why()}
             with path.open("a", encoding="utf-8") as file:
@@ -79,7 +79,7 @@ class _Watch:
 
     def __init__(self, command: Sequence[str], path: Path, seen: int, hang: float, until: float):
         self.path, self.seen, self.hang, self.until = path, seen, hang, until
-        self.open: str | None = None
+        self.open: Any = None  # who is at work
         self.since = time.monotonic()
         self.late = self.hung = False
         self.log = path.with_suffix(".log").open("w+", encoding="utf-8")
