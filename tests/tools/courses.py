@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -59,7 +59,7 @@ class Watch:
         self.folder, self.speed, self.during, self.course = folder, speed, during, course
         self.contests: list[list[str]] = []
 
-    def times(self, contest: Contest, until: float) -> Iterator[Entry]:
+    def times(self, contest: Contest, until: float) -> Generator[Entry]:
         journal = Path(mkdtemp(dir=self.folder)) / "journal"
         self.contests.append(list(contest.trials))
         hold(contest, Journal(journal), Course({n: self.speed(n) for n in contest.trials}, **self.course))

@@ -192,6 +192,14 @@ def test_a_table_of_something_else_is_refused_before_anything_is_timed(request_o
     assert other.contests == []
 
 
+def test_who_cant_keep_times_takes_none(request_of, watch, tmp_path):
+    (tmp_path / "file").write_text("")
+    stopwatch = watch()
+    with pytest.raises(OSError, match="--into"):
+        outcomes(request_of(into=tmp_path / "file" / "t.json"), stopwatch)
+    assert stopwatch.contests == []
+
+
 def test_times_go_where_they_are_asked_to(request_of, watch, table, tmp_path):
     outcomes(request_of(into=tmp_path / "out" / "t.json"), watch())
     assert table() == {} and read_table(tmp_path / "out" / "t.json").rows[0].microseconds == SPEED

@@ -6,7 +6,7 @@ In: contests.  Out: their entries; and the work of that process.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +25,7 @@ class GpuStopwatch:
     def __init__(self, card: str, timeout: float):
         self.card, self.timeout = card, timeout
 
-    def times(self, contest: Contest, until: float) -> Iterator[Entry]:
+    def times(self, contest: Contest, until: float) -> Generator[Entry]:
         with TemporaryDirectory(prefix="wgdsl-") as folder:
             what, journal = Path(folder, "contest.json"), Path(folder, "journal")
             contest.write(what)

@@ -8,11 +8,12 @@ table has isn't measured again.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,7 +43,7 @@ class Stopwatch(Protocol):
 
     card: str
 
-    def times(self, contest: Contest, until: float) -> Iterator[Entry]:
+    def times(self, contest: Contest, until: float) -> Generator[Entry]:
         """Entries of `contest`, as they come, at the latest by `until` (of `time.monotonic`)."""
         ...
 
@@ -170,7 +171,15 @@ def _table(request: Request, found: Field, stopwatch: Stopwatch | None) -> _Tabl
     head = Table(program=program, target=target, card=stopwatch.card, date=today(), command=request.command, rows=())
     table = _Table(path=path, head=head)
     table.there()  # who can't keep times shouldn't take any
+    _writable(path)
     return table
+
+
+def _writable(path: Path) -> None:
+    """Raises OSError if nothing can be written there."""
+    there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
+        raise OSError(f"{path} can't be written: `--into FILE.json` names another table")
 
 
 class _Call:
@@ -249,8 +258,9 @@ class _Call:
 
     def _time(self, stopwatch: Stopwatch, contest: Contest) -> None:
         count = len(contest.trials)
-        with self.progress.of("timing", count + starts(count)) as step:  # checks, then rounds
-            for entry in stopwatch.times(contest, self._until(1.0)):
+        timing = self.progress.of("timing", count + starts(count))  # checks, then rounds
+        with timing as step, closing(stopwatch.times(contest, self._until(1.0))) as entries:
+            for entry in entries:
                 self.entries.append(entry)
                 what, who = next(iter(entry.items()))
                 if what == "fault":
