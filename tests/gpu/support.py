@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +32,23 @@ def to_numpy(t: torch.Tensor) -> np.ndarray:
 def randn(*shape: int, dtype: str, seed: int) -> torch.Tensor:
     generator = torch.Generator("cuda").manual_seed(seed)
     return torch.randn(shape, device="cuda", generator=generator).to(DTYPES[dtype])
+
+
+@contextmanager
+def captured() -> Iterator[torch.cuda.CUDAGraph]:
+    """A graph of what the block launches. One that fails leaves torch on the stream of the capture, and its random numbers
+    waiting for the end of it: here the tests that follow find both as they were."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    state = generator.clone_state()
+    torch.cuda.synchronize()
+    try:
+        with torch.cuda.graph(graph):
+            yield graph
+    except BaseException:
+        torch.cuda.set_stream(stream)
+        generator.graphsafe_set_state(state)
+        raise
 
 
 class Guarded:

@@ -14,7 +14,7 @@ import wgdsl
 from wgdsl.foundation.resources import resource
 
 torch = pytest.importorskip("torch")
-from tests.gpu.support import Attention  # noqa: E402
+from tests.gpu.support import Attention, captured  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 PROGRAM = resource("examples", "attention", "attention.wg")
@@ -65,9 +65,7 @@ def test_graph_capture(inputs, warm):
     out = {"O": torch.empty_like(inputs["Q"]), "L": torch.empty((2, 4, 200), device="cuda")}
     if warm:
         fresh(**inputs, out=out)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with captured() as graph:
         fresh(**inputs, out=out)
     for seed in (5, 6, 7):
         for name, t in CASE.inputs(64, 64, "bf16", seed).items():

@@ -11,6 +11,7 @@ from wgdsl.diagnostics.model import WgError
 
 pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")
+from tests.gpu.support import captured  # noqa: E402
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -50,8 +51,7 @@ def test_lists_are_kept_on_the_device(base):
     longer = {**on, "K": on["K"][:, :699], "V": on["V"][:, :699], "other": on["other"][:, :699]}
     with pytest.raises(WgError, match="N = 700, and N is 699"):
         kernel(**longer, tiles=made)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with captured() as graph:
         inside = kernel(**on, tiles=made)
     graph.replay()
     torch.cuda.synchronize()

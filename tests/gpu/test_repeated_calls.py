@@ -10,7 +10,7 @@ import wgdsl
 from wgdsl.foundation.resources import resource
 
 torch = pytest.importorskip("torch")
-from tests.gpu.support import Attention  # noqa: E402
+from tests.gpu.support import Attention, captured  # noqa: E402
 from wgdsl.runtime import torch_guard  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -155,9 +155,7 @@ def test_capture_of_a_call_that_has_come_before(kernel, inputs):
     out = results()
     for _ in range(WARM):
         kernel(**inputs, out=out)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with captured() as graph:
         made = kernel(**inputs)  # allocated in the graph's own pool
         kernel(**inputs, out=out)
     for seed in (5, 6):

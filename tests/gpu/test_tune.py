@@ -7,12 +7,12 @@ import time
 
 import pytest
 
+from tests.gpu.sabotaged import BROKEN, broken
 from wgdsl.cli import main
 from wgdsl.driver import Settings
 from wgdsl.foundation.resources import resource
 from wgdsl.measured.table import read_table
 from wgdsl.runtime import cuda
-from wgdsl.runtime.kernel import Kernel
 from wgdsl.tools.contest import Contest, Wrong, hold, times_of
 from wgdsl.tools.gpu_stopwatch import gpu_stopwatch
 from wgdsl.tools.halving import PLAN
@@ -29,38 +29,11 @@ GEMM = resource("examples", "gemm", "gemm.wg")
 ATTENTION = resource("examples", "attention", "attention.wg")
 CALL = {"M": 520, "N": 512, "K": 256}
 NAMES = ("warps", "warps {tile n 64}", "warps {tile k 32}")  # every GPU runs these
-BROKEN = {"writes nothing": "return;", "crashes": "*(volatile int*)8 = 1;", "hangs": "for (;;) __nanosleep(1000);"}
-CHILD = """
-import sys
-
-from tests.gpu.test_tune import broken
-from wgdsl.tools.contest import Contest, hold
-from wgdsl.tools.supervised import Journal
-from wgdsl.tools.track import on_gpu
-
-contest, journal, victim, how = sys.argv[1:]
-with on_gpu(Contest.read(Path(contest))) as track:
-    load = track.load
-
-    def loads(name):
-        load(name)
-        if name == victim:
-            track.kernels[name] = broken(track.kernels[name], how)
-
-    track.load = loads
-    hold(track.contest, Journal(Path(journal)), track)
-"""
 
 
 def contest() -> Contest:
     row = {"file": str(GEMM), "program": None, "target": "sm_80", "settings": Settings(), "dims": CALL}
     return Contest(trials={n: Trial(candidate=n, **row) for n in NAMES}, seed=1)
-
-
-def broken(kernel: Kernel, how: str) -> Kernel:
-    """The kernel with a mistake where its text begins."""
-    at = kernel.cuda.index("{", kernel.cuda.index("__global__")) + 1
-    return kernel.with_cuda(f"{kernel.cuda[:at]}\n  {BROKEN[how]}\n{kernel.cuda[at:]}")
 
 
 def faults(entries) -> dict[str, str]:
@@ -96,7 +69,7 @@ def test_what_writes_nothing_is_wrong_in_either_call(card):
 def test_the_others_go_on(card, tmp_path, how):
     contest().write(tmp_path / "contest.json")
     words = [str(tmp_path / "contest.json"), str(tmp_path / "journal"), NAMES[1], how]
-    command = [sys.executable, "-c", CHILD, *words]
+    command = [sys.executable, "-m", "tests.gpu.sabotaged", *words]
     entries = list(followed(command, tmp_path / "journal", hang=8.0, until=time.monotonic() + 120))
     assert list(faults(entries)) == [NAMES[1]]
     times = times_of(entries)

@@ -25,25 +25,42 @@ P = Poly.of
 BOUND = Bound(dims={"M": 5, "N": 13}, scalars={})
 
 
+GLOBAL, RELAXED, UNSUPPORTED = "global", "CU_STREAM_CAPTURE_MODE_RELAXED", 900
+
+
 class Memory(Driver):
-    """Device memory that counts what is taken and freed."""
+    """Device memory that counts what is taken and freed, both while a stream is being captured, as torch does it: whoever
+    hasn't asked for the relaxed mode is refused."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.mode, self.taken, self.freed = GLOBAL, [], []
+
+    def _cuThreadExchangeStreamCaptureMode(self, mode):
+        before, self.mode = self.mode, mode
+        return 0, before
 
     def _cuMemAlloc(self, count):
-        self.taken = [*getattr(self, "taken", []), count]
+        if self.mode != RELAXED:
+            return UNSUPPORTED, 0
+        self.taken.append(count)
         return 0, 4096 * len(self.taken)
 
     def _cuMemFree(self, pointer):
-        self.freed = [*getattr(self, "freed", []), pointer]
+        if self.mode != RELAXED:
+            return (UNSUPPORTED,)
+        self.freed.append(pointer)
         return (0,)
 
 
 @pytest.fixture
 def driver(monkeypatch):
     fake = Memory()
-    monkeypatch.setattr(temporaries, "driver", lambda: fake)
+    for module in (temporaries, cuda):
+        monkeypatch.setattr(module, "driver", lambda: fake)
     monkeypatch.setattr(temporaries, "on_device", lambda ordinal: nullcontext())
-    fake.freed = []
-    return fake
+    yield fake
+    assert fake.mode == GLOBAL, "the mode is that of the caller again"
 
 
 def arg(name: str, dtype, *shape: str) -> TensorArg:
@@ -92,9 +109,8 @@ def test_the_run_time_lays_out_what_passes():
     assert [p for k in kernel.roles.kernels for p in refusals(k, shapes)] == []
 
 
-def test_a_plan_launches_with_the_addresses_of_its_stream(driver, monkeypatch):
+def test_a_plan_launches_with_the_addresses_of_its_stream(driver):
     """The caller's arrays come first, what passes between the kernels behind them."""
-    monkeypatch.setattr(cuda, "driver", lambda: driver)
     driver._cuCtxGetCurrent = lambda: (0, 0)
     device = cuda.Device(ordinal=0, name="H200", capability=(9, 0), multiprocessors=132, shared_limit=232448, context=0)
     seen = []

@@ -198,7 +198,7 @@ def on_device(ordinal: int) -> Iterator[Device]:
 
 @contextmanager
 def relaxed_capture() -> Iterator[None]:
-    """Let this thread load modules while a stream is being captured into a graph."""
+    """Let this thread load modules and take memory while a stream is being captured into a graph."""
     d = driver()
     relaxed = d.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
     before = checked(d.cuThreadExchangeStreamCaptureMode(relaxed), "cuThreadExchangeStreamCaptureMode")

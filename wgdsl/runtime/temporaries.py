@@ -5,7 +5,8 @@ the block itself. There is one block a device and stream, as large as the larges
 after the other, so the next call may write where the last one has. Rows are padded to what the copy engine takes.
 
 A block that grows is another one, at least twice as large; the old one stays, since a CUDA graph that was captured before may
-still write there.
+still write there. Such a graph has the block of the stream on which it was captured, wherever it runs, as long as the kernel
+object lives.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..roles.model import TensorArg
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
 from .bind import Bound
-from .cuda import checked, driver, on_device
+from .cuda import checked, driver, on_device, relaxed_capture
 
 ALIGN = 256  # of each tensor in the block
 PER_THREAD = 2  # the handle that stands for another default stream in each thread
@@ -60,7 +61,8 @@ class Blocks:
 def _grow(block: Block, nbytes: int) -> None:
     """A new block beside the old one."""
     nbytes = max(nbytes, 2 * block.nbytes)
-    pointer = int(checked(driver().cuMemAlloc(nbytes), "cuMemAlloc", f"{nbytes} bytes that pass between kernels"))
+    with relaxed_capture():
+        pointer = int(checked(driver().cuMemAlloc(nbytes), "cuMemAlloc", f"{nbytes} bytes that pass between kernels"))
     if block.pointer:
         block.outgrown.append(block.pointer)
     block.pointer, block.nbytes = pointer, nbytes
@@ -69,7 +71,7 @@ def _grow(block: Block, nbytes: int) -> None:
 def _free_all(blocks: dict[tuple[int, int, int], Block]) -> None:
     for (device, *_), block in blocks.items():
         for pointer in (*block.outgrown, *([block.pointer] if block.pointer else ())):
-            with on_device(device):
+            with on_device(device), relaxed_capture():  # a kernel may end while another one's call is captured
                 checked(driver().cuMemFree(pointer), "cuMemFree")
 
 
