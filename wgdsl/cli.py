@@ -309,11 +309,11 @@ def bench(
     budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="for all of it")] = 900.0,
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="without an end counts as hanging")] = 60.0,
     jsonl: Annotated[Path | None, typer.Option("--jsonl", metavar="FILE", help="the results, line by line")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="a picture of the ratios")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="a picture of it")] = None,
 ) -> None:
     """Time the kernels of this project beside those of others on the same inputs; `show` says again what a file holds."""
     from .bench import bench as benches
-    from .bench.request import Request, fresh_seed
+    from .bench.request import Request, command_of, fresh_seed
     from .bench.request import words as listed
     from .tools.workers import cores
 
@@ -337,7 +337,7 @@ def bench(
         timeout=timeout,
         jobs=cores() if jobs is None else jobs,
         seed=fresh_seed() if seed is None else seed,
-        command=f"wgdsl {shlex.join(sys.argv[1:])}",
+        command=command_of(sys.argv[1:]),
     )
     code = benches.bench(request, jsonl, plot, typer.echo)
     if code:

@@ -82,6 +82,24 @@ def test_a_missing_peer_is_named_and_nothing_else(held):
     assert faults(entries) == [] and set(rows(entries)[CASES[0]]) == {"cuDNN", "wgdsl"}
 
 
+@pytest.mark.parametrize(
+    "absent, missing, asked",
+    [([], set(), {"FA3"}), (["FA3"], {"FA3"}, {"Flex"}), (["FA3", "Flex"], {"FA3", "Flex"}, set())],
+    ids=["there", "one is absent", "both are"],
+)
+def test_who_is_absent_is_replaced_where_another_can_do_it(held, absent, missing, asked):
+    fake = Fake({**SPEEDS, "Flex": 150.0}, absent=absent)
+    entries = held(fake, suite="variants", cases=("window 256",), peers=())
+    assert set(entries[0]["about"]["missing"]) == missing
+    assert set(rows(entries)["window 256"]) == asked | {"wgdsl"}
+
+
+def test_a_file_in_some_folder_is_named_alone(held):
+    fake = Fake({**SPEEDS, "/home/me/s.wg {tile j 96}": 100.0})
+    found = rows(held(fake, cases=CASES[:1], schedules=("/home/me/s.wg {tile j 96}",)))
+    assert found[CASES[0]]["wgdsl"]["schedule"] == "s.wg {tile j 96}"
+
+
 def test_a_case_without_inputs_is_left_out(held):
     entries = held(Fake(SPEEDS, inputs=CASES[:1]), cases=CASES[:2])
     assert faults(entries) == [(f"attention: {CASES[0]}", "", "MemoryError: too large")]

@@ -28,9 +28,9 @@ class Pool:
         yield from ((t, r) for t in tasks if (r := self.results[work.__name__](t)) is not ...)
 
 
-def picked(pool, **more):
-    request = Request(suites=("attention",), filters=LENGTHS, **more)
-    return picks_of(request, cases_of(request), pool, Silent(), time.monotonic() + 100)  # pyright: ignore[reportArgumentType]
+def picked(pool, schedules=()):
+    cases = cases_of(Request(suites=("attention",), filters=LENGTHS))
+    return picks_of(cases, {c.key: schedules for c in cases}, pool, Silent(), time.monotonic() + 100)  # pyright: ignore[reportArgumentType]
 
 
 def longest(task: Choice):

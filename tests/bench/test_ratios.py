@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wgdsl.bench.ratios import BEST, Ratio, ratio, summaries, with_ratios
+from wgdsl.bench.ratios import BEST, Ratio, grouped, ratio, summaries, summary_line, with_ratios
 
 
 def row(case="one", suite="attention", **rounds):
@@ -51,3 +51,31 @@ def test_a_summary_has_the_mean_the_least_and_what_is_below():
     assert (best.mean, best.least, best.at, best.points) == (pytest.approx(1.0), 0.8, "a", 2)
     assert best.below == {"a": 0.8}
     assert found["gemm", BEST].mean == 2.0 and found["gemm", BEST].below == {}
+
+
+def point(d, mask, us, suite="attention"):
+    """A point of its own name."""
+    made = with_ratios(row(f"d{d} {mask} {us:g}", suite, FA3=[us], wgdsl=[100.0]))
+    return {**made, "facts": {"head dim": d, "mask": mask, "dtype": "bf16"}}
+
+
+def test_points_have_means_by_head_dim_and_mask():
+    rows = [point(64, "full", 200.0), point(64, "full", 50.0), point(64, "causal", 110.0), point(128, "full", 90.0)]
+    found = {tuple(s.facts.values()): s for s in grouped(rows) if s.peer == BEST}
+    assert {facts: (s.points, round(s.mean, 6)) for facts, s in found.items()} == {
+        (64, "full"): (2, 1.0), (64, "causal"): (1, 1.1), (128, "full"): (1, 0.9)
+    }  # fmt: skip
+    assert found[64, "full"].least == 0.5
+
+
+def test_one_group_is_no_group():
+    assert grouped([point(64, "full", 200.0), with_ratios(row("c", "gemm", cuBLAS=[200.0], wgdsl=[100.0]))]) == []
+
+
+def test_the_line_of_a_summary_says_all_of_it():
+    line = summary_line([point(64, "full", 200.0), point(128, "full", 90.0)])["summary"]
+    assert [(s["facts"], s["peer"], s["points"], round(s["mean"], 6)) for s in line if s["peer"] == BEST] == [
+        ({}, BEST, 2, round(1.8**0.5, 6)), ({"head dim": 64, "mask": "full"}, BEST, 1, 2.0),
+        ({"head dim": 128, "mask": "full"}, BEST, 1, 0.9),
+    ]  # fmt: skip
+    assert (line[0]["contestant"], line[0]["least"], line[0]["at"]) == ("wgdsl", 0.9, "d128 full 90")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wgdsl.bench.request import Request, cases_of, peers_of, schedules_of
+from wgdsl.bench.request import Request, cases_of, command_of, peers_here, peers_of, schedules_of
 from wgdsl.bench.suites import SUITES
 from wgdsl.diagnostics.model import WgError
 
@@ -14,7 +14,7 @@ def request(*suites: str, filters=None, **more) -> Request:
 
 
 @pytest.mark.parametrize(
-    "suite, count", [("attention", 72), ("lengths", 36), ("gemm", 6), ("dual_gemm", 4), ("ampere", 12), ("variants", 15)]
+    "suite, count", [("attention", 72), ("lengths", 36), ("gemm", 6), ("dual_gemm", 6), ("ampere", 48), ("variants", 15)]
 )
 def test_the_suites_have_their_points(suite, count):
     cases = cases_of(request(suite))
@@ -61,9 +61,48 @@ def test_peers_are_the_usual_or_those_that_are_named():
 
 def test_schedules_are_named_or_chosen():
     case, own = cases_of(request("attention"))[0], cases_of(request("variants", cases=("bias",)))[0]
-    assert schedules_of(request(), case) == {"wgdsl": None}
-    assert schedules_of(request(schedules=("two", "three")), case) == {"wgdsl two": "two", "wgdsl three": "three"}
-    assert schedules_of(request(schedules=("two",)), own) == {"wgdsl": "biased"}
+    assert schedules_of(case, ()) == {"wgdsl": None}
+    assert schedules_of(case, ("two", "three")) == {"wgdsl two": "two", "wgdsl three": "three"}
+    assert schedules_of(own, ()) == {"wgdsl": "biased"}
+
+
+def test_contestants_are_named_without_folders_unless_these_tell_them_apart():
+    case = cases_of(request("attention"))[0]
+    assert schedules_of(case, ("a/b.wg", "a/c.wg {tile j 96}")) == {
+        "wgdsl b.wg": "a/b.wg", "wgdsl c.wg {tile j 96}": "a/c.wg {tile j 96}"
+    }  # fmt: skip
+    assert list(schedules_of(case, ("a/b.wg", "c/b.wg", "two"))) == ["wgdsl a/b.wg", "wgdsl c/b.wg", "wgdsl two"]
+
+
+def test_where_no_usual_peer_is_there_others_are_asked():
+    window, gemm = (cases_of(request(suite))[0] for suite in ("variants", "gemm"))
+    bias = next(c for c in cases_of(request("variants")) if c.name == "bias")
+    assert peers_here(request(), window, {}) == ["FA3"]
+    assert peers_here(request(), window, {"FA3": "it is absent"}) == ["Flex"]
+    assert peers_here(request(), window, {"FA3", "Flex"}) == []
+    assert peers_here(request(peers=("FA3",)), window, {"FA3"}) == [], "who is named alone isn't replaced"
+    assert peers_here(request(), bias, {"FA3"}) == ["Flex"]
+    assert peers_here(request(), gemm, {"cuBLAS"}) == []
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ("bench gemm --jsonl /root/out/x.jsonl --seed 3", "wgdsl bench gemm --jsonl x.jsonl --seed 3"),
+        ("bench --fa3-site /tmp/site --plot=out/a.svg gemm", "wgdsl bench --fa3-site DIR --plot=a.svg gemm"),
+        ("bench --schedule /home/me/s.wg --schedule two", "wgdsl bench --schedule s.wg --schedule two"),
+        ("bench --fa3-site=/tmp/site --cases a/b", "wgdsl bench --fa3-site=DIR --cases a/b"),
+        ("bench gemm --jsonl", "wgdsl bench gemm --jsonl"),
+    ],
+)
+def test_a_command_is_told_without_where_files_lie(words, told):
+    assert command_of(words.split()) == told
+
+
+def test_words_of_a_command_keep_their_quotes():
+    assert command_of(["bench", "--cases", "soft cap", "--jsonl", "a b/c d.jsonl"]) == (
+        "wgdsl bench --cases 'soft cap' --jsonl 'c d.jsonl'"
+    )
 
 
 @pytest.mark.parametrize(

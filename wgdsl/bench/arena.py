@@ -23,7 +23,7 @@ from .request import Request
 
 IDLE = 1_000_000  # cycles
 WARM = 2  # calls before those that count
-PACKAGES = {"FA4": "flash-attn-4", "TileLang": "tilelang", "Triton": "triton"}
+PACKAGES = {"FA4": "flash-attn-4", "Triton": "triton"}  # of peers, and of what compiles FlexAttention
 
 
 class TorchArena:

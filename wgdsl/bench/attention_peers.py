@@ -121,7 +121,7 @@ def missing(peer: str, site: Path | None) -> str:
 def _missing_fa3(site: Path | None) -> str:
     if site is None:
         return "`--fa3-site DIR` names no build of it"
-    return "" if (site / "flash_attn_3" / "_C.so").exists() else f"there is no flash_attn_3/_C.so in {site}"
+    return "" if (site / "flash_attn_3" / "_C.so").exists() else "there is no flash_attn_3/_C.so in the folder of `--fa3-site`"
 
 
 def _there(module: str) -> bool:

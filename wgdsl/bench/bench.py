@@ -18,10 +18,11 @@ from ..tools.progress import progress
 from ..tools.supervised import Entry, followed
 from ..tools.watch import MODULE
 from ..tools.workers import workers
+from .fitting import fitting
 from .match import INPUTS, Plan
 from .picks import picks_of, refusals
 from .plot import needs_matplotlib, plot
-from .ratios import with_ratios
+from .ratios import summary_line, with_ratios
 from .request import Request, cases_of
 from .results import Line, Results, Sink, read_results
 from .text import every_line, fault_line, head_lines, row_lines, summary_lines
@@ -35,12 +36,13 @@ Follow = Callable[[Plan, float], Iterator[Entry]]
 
 def bench(request: Request, jsonl: Path | None, picture: Path | None, say: Say) -> int:
     """On this machine's GPU. Returns the exit code: 1 if nothing was timed."""
-    cases_of(request)
+    cases = cases_of(request)
+    fit = fitting(request, cases)
     _needs(picture)
     until = time.monotonic() + request.budget
     sink = Sink(jsonl)
     with workers(request.jobs) as pool:
-        picks = picks_of(request, cases_of(request), pool, progress(), until)
+        picks = picks_of(cases, fit, pool, progress(), until)
     for key, who, why in refusals(picks):
         sink.add({"fault": {"key": key, "contestant": who, "why": why}})
     held(Plan(request=request, picks=picks.candidates), sink, until, say)
@@ -59,7 +61,8 @@ def _needs(picture: Path | None) -> None:
 
 
 def held(plan: Plan, sink: Sink, until: float, say: Say, follow: Follow | None = None) -> None:
-    """Say and keep what comes, up to the end. follow: in place of a process that works on this machine's GPU."""
+    """Say and keep what comes, up to the end, and the summary in a line of its own. follow: in place of a process that works
+    on this machine's GPU."""
     for entry in (follow or followed_match)(plan, until):
         line = line_of(entry)
         if line is None:
@@ -67,6 +70,8 @@ def held(plan: Plan, sink: Sink, until: float, say: Say, follow: Follow | None =
         sink.add(line)
         for text in _texts(line):
             say(text)
+    if sink.results.rows:
+        sink.add(summary_line(sink.results.rows))
 
 
 def line_of(entry: Entry) -> Line | None:

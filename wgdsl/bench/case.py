@@ -41,8 +41,8 @@ class Ground:
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """facts: what a case can be filtered by. peers: those that can do it; usual: those of them that are asked where nobody is
-    named. schedules: where the program has some of its own, which nobody need name. ground: the inputs, of a folder that holds
-    FlashAttention-3 (None without one)."""
+    named; otherwise: those that are asked where none of the usual ones is there. schedules: where the program has some of its
+    own, which nobody need name. ground: the inputs, of a folder that holds FlashAttention-3 (None without one)."""
 
     suite: str
     name: str
@@ -50,6 +50,7 @@ class Case:
     own: Own
     peers: tuple[str, ...]
     usual: tuple[str, ...]
+    otherwise: tuple[str, ...] = ()
     ground: Callable[[Path | None], Ground]
     schedules: tuple[str, ...] = ()
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
+from .. import __version__
 from ..tools.supervised import LOST, Entry, Journal
 from .case import Call, Case, Ground, Own
-from .request import Request, cases_of, peers_of
+from .request import Request, cases_of, peers_here, peers_of, shown
 
 DEATHS_ALLOWED = 2  # who has ended so many processes is left out of the rest
 FEWEST, MOST = 3, 100  # calls of a turn
@@ -83,7 +84,8 @@ def hold(plan: Plan, journal: Journal, arena: Arena) -> None:
     """Go on from where the journal ends, up to the end."""
     cases = cases_of(plan.request)
     if not journal.all("about"):
-        journal.add({"about": {**arena.about(), "missing": _missing(plan.request, cases, arena)}})
+        about = {"wgdsl": __version__, **arena.about()}
+        journal.add({"about": {**about, "missing": _missing(plan.request, cases, arena)}})
     done = {e["row"]["key"] for e in journal.all("row")}
     for number, case in enumerate(cases):
         if case.key not in done and [case.key, INPUTS] not in [e["fault"] for e in journal.all("fault")]:
@@ -91,8 +93,11 @@ def hold(plan: Plan, journal: Journal, arena: Arena) -> None:
 
 
 def _missing(request: Request, cases: Sequence[Case], arena: Arena) -> dict[str, str]:
-    asked = dict.fromkeys(p for c in cases for p in peers_of(request, c))
-    return {p: why for p in asked if (why := arena.missing(p))}
+    def without(peers: Iterable[str]) -> dict[str, str]:
+        return {p: why for p in dict.fromkeys(peers) if (why := arena.missing(p))}
+
+    missing = without(p for c in cases for p in peers_of(request, c))
+    return missing | without(p for c in cases for p in peers_here(request, c, missing))
 
 
 class _Match:
@@ -111,7 +116,7 @@ class _Match:
         rows = {who: {**_summary(each), "max_error": errors[who]} for who, each in turns.items()}
         for who, row in rows.items():
             if who in self.picks:
-                row["schedule"] = self.picks[who]
+                row["schedule"] = shown(self.picks[who])
         facts = {"suite": self.case.suite, "case": self.case.name, "key": self.case.key, "facts": dict(self.case.facts)}
         self.journal.add({"row": {**facts, "work": ground.work, "contestants": rows}})
 
@@ -133,7 +138,7 @@ class _Match:
     def _asked(self) -> list[str]:
         """Peers that are here, then those of this project; without those that have failed in this case, or too often."""
         missing = self.journal.all("about")[0]["about"]["missing"]
-        peers = [p for p in peers_of(self.request, self.case) if p not in missing]
+        peers = peers_here(self.request, self.case, missing)
         faults = [e["fault"] for e in self.journal.all("fault")]
         deaths = deaths_of(self.journal.entries)
         everyone = (*peers, *self.picks)

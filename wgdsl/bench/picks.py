@@ -1,7 +1,7 @@
 """What this project runs in each case: the schedule that is named or chosen, compiled beforehand.
 
-In: a request and its cases.  Out: for each case, contestant -> candidate; and why one has none. Processes do the work, each
-thing once: whoever runs the kernel later finds it in the cache.
+In: cases, and which of the schedules that were named fit each.  Out: for each case, contestant -> candidate; and why one has
+none. Processes do the work, each thing once: whoever runs the kernel later finds it in the cache.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from ..driver import Settings, chosen, compile
 from ..tools.progress import Progress
 from ..tools.workers import Died, Workers
 from .case import Case, Own
-from .request import Request, schedules_of
+from .fitting import Fitting
+from .request import schedules_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +93,9 @@ def _unless_refused(work):
         return Refused(why=" ".join(str(e).split()))
 
 
-def picks_of(request: Request, cases: Sequence[Case], pool: Workers, progress: Progress, until: float) -> Picks:
+def picks_of(cases: Sequence[Case], fit: Fitting, pool: Workers, progress: Progress, until: float) -> Picks:
     """Choose, then compile; what isn't ready by `until` (of `time.monotonic`) is refused."""
-    named = {c.key: schedules_of(request, c) for c in cases}
+    named = {c.key: schedules_of(c, fit[c.key]) for c in cases}
     picks = Picks(candidates={c.key: {} for c in cases}, refused={c.key: {} for c in cases})
     open_ = [c for c in cases if None in named[c.key].values()]
     chosen_ = _choices(open_, pool, progress, until)

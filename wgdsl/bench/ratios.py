@@ -6,8 +6,9 @@ which both met the same clocks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from math import exp, log
 from statistics import median
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 Row = Mapping[str, Any]
 OWN = "wgdsl"
 BAR = 0.93  # of the best peer: points below it are named
+GROUPED = ("head dim", "mask")  # facts by which points have means of their own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +67,8 @@ def _figures(row: Row, one: Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Of one contestant to one peer, or to the best of each point: over the points of a suite. least: where it is `at`. below:
-    the points under `BAR`, and their ratios."""
+    """Of one contestant to one peer, or to the best of each point: over the points of a suite, or those of them with these
+    facts. mean: the geometric one. least: where it is `at`. below: the points under `BAR`, and their ratios."""
 
     suite: str
     who: str
@@ -76,6 +78,7 @@ class Summary:
     least: float
     at: str
     below: Mapping[str, float]
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 BEST = "the best"
@@ -91,6 +94,26 @@ def summaries(rows: Iterable[Row]) -> list[Summary]:
                 found.setdefault((row["suite"], me, peer), {})[row["case"]] = value
     order = sorted(found, key=lambda k: (list(dict.fromkeys(x[:2] for x in found)).index(k[:2]), k[2] == BEST))
     return [_summary(*key, found[key]) for key in order]
+
+
+def grouped(rows: Iterable[Row]) -> list[Summary]:
+    """The same for the points of each head dim and mask, where a suite has several."""
+    groups: dict[tuple[str, Any], list[Row]] = {}
+    for row in rows:
+        facts = row.get("facts", {})
+        groups.setdefault((row["suite"], tuple((f, facts[f]) for f in GROUPED if f in facts)), []).append(row)
+    count = Counter(suite for suite, _ in groups)
+    return [replace(s, facts=dict(f)) for (suite, f), of in groups.items() if count[suite] > 1 for s in summaries(of)]
+
+
+def summary_line(rows: Sequence[Row]) -> dict[str, Any]:
+    """All of it, for a file."""
+    return {"summary": [_line(s) for s in (*summaries(rows), *grouped(rows))]}
+
+
+def _line(s: Summary) -> dict[str, Any]:
+    who = {"suite": s.suite, "facts": dict(s.facts), "contestant": s.who, "peer": s.peer}
+    return {**who, "points": s.points, "mean": s.mean, "least": s.least, "at": s.at, "below": dict(s.below)}
 
 
 def _summary(suite: str, who: str, peer: str, each: Mapping[str, float]) -> Summary:

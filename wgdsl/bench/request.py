@@ -6,10 +6,12 @@ name nothing, and for limits that leave nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from random import SystemRandom
+from shlex import join
 
 from ..diagnostics.model import Problem, WgError
 from ..diagnostics.tools import BadLimit, UnknownWord
@@ -19,6 +21,7 @@ from .suites import SUITES
 ALL = "all"
 # option -> the fact of a case that it filters
 FILTERS = {"--head-dims": "head dim", "--masks": "mask", "--dtypes": "dtype", "--lengths": "length"}
+PLACES = ("--fa3-site", "--schedule", "--jsonl", "--plot")  # options that name a file or a folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,29 @@ def fresh_seed() -> int:
     return SystemRandom().randrange(2**31)
 
 
+def command_of(words: Iterable[str]) -> str:
+    """A command as a file of results has it: without where files lie on the machine that ran it."""
+    told, option = ["wgdsl"], ""
+    for word in words:
+        name, equals, value = word.partition("=")
+        if option in PLACES:
+            told.append(_placeless(option, word))
+        else:
+            told.append(f"{name}={_placeless(name, value)}" if equals and name in PLACES else word)
+        option = word if option not in PLACES else ""
+    return join(told)
+
+
+def _placeless(option: str, value: str) -> str:
+    return "DIR" if option == "--fa3-site" else shown(value)
+
+
+def shown(schedule: str) -> str:
+    """A schedule as a file of results has it: the name of its file, without its folder."""
+    file, brace, values = schedule.partition(" {")
+    return f"{Path(file).name}{brace}{values}"
+
+
 def words(text: str | None) -> tuple[str, ...]:
     """`a,b` as two words."""
     return tuple(w.strip() for w in (text or "").split(",") if w.strip())
@@ -84,11 +110,20 @@ def peers_of(request: Request, case: Case) -> list[str]:
     return [p for p in case.peers if p in wanted]
 
 
-def schedules_of(request: Request, case: Case) -> dict[str, str | None]:
-    """Contestant -> its schedule; None for the one that is chosen."""
+def peers_here(request: Request, case: Case, missing: Container[str]) -> list[str]:
+    """Those that are asked and there; where none of the usual ones is, who is asked otherwise."""
+    there = [p for p in peers_of(request, case) if p not in missing]
+    return there if there or request.peers else [p for p in case.otherwise if p not in missing]
+
+
+def schedules_of(case: Case, named: Sequence[str]) -> Mapping[str, str | None]:
+    """Contestant -> its schedule; None for the one that is chosen. named: those of the request that fit the case."""
     if case.schedules:
         return {"wgdsl": case.schedules[0]} if len(case.schedules) == 1 else {f"wgdsl {s}": s for s in case.schedules}
-    return {f"wgdsl {s}": s for s in request.schedules} if request.schedules else {"wgdsl": None}
+    if not named:
+        return {"wgdsl": None}
+    alike = Counter(map(shown, dict.fromkeys(named)))
+    return {f"wgdsl {shown(s) if alike[shown(s)] == 1 else s}": s for s in named}
 
 
 def _stays(request: Request, case: Case) -> bool:

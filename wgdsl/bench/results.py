@@ -1,7 +1,8 @@
 """Files of results: JSON lines, each an object.
 
-`{"about": ...}` says what machine, `{"fault": {"key", "contestant", "why"}}` who was left out of what, and every other line is
-a case with its ratios. Lines are written as they come: a run that is broken off leaves what it has.
+`{"about": ...}` says what machine, `{"fault": {"key", "contestant", "why"}}` who was left out of what, `{"summary": [...]}`,
+the last one, has the means, and every other line is a case with its ratios. Lines are written as they come: a run that is
+broken off leaves what it has. What a summary says is worked out from the cases again, so it isn't read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Results:
             self.about = line["about"]
         elif "fault" in line:
             self.faults.append(line["fault"])
-        else:
+        elif "summary" not in line:
             self.rows.append(line)
 
 
@@ -66,6 +67,6 @@ def _lines(path: Path) -> Iterator[Line]:
             line = json.loads(text)
         except json.JSONDecodeError:
             raise WgError(NoResults(path=str(path), why=f"line {number} isn't JSON")) from None
-        if not isinstance(line, dict) or not ({"about", "fault"} & line.keys() or line.keys() >= {*NEEDED}):
+        if not isinstance(line, dict) or not ({"about", "fault", "summary"} & line.keys() or line.keys() >= {*NEEDED}):
             raise WgError(NoResults(path=str(path), why=f"line {number} is no case of a benchmark"))
         yield line

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .ratios import BAR, BEST, Row, Summary, summaries
+from .ratios import BAR, BEST, Row, Summary, grouped, summaries
 from .results import Results
 
 
 def head_lines(about: dict[str, Any]) -> Iterator[str]:
     """The machine, and who is missing."""
     versions = ", ".join(f"{name} {v}" for name, v in about.get("versions", {}).items())
-    known = {n: v for n, v in about.items() if n in ("date", "driver", "rounds", "ms", "seed", "clock and power")}
+    known = {n: v for n, v in about.items() if n in ("wgdsl", "date", "driver", "rounds", "ms", "seed", "clock and power")}
     yield f"{about.get('card', 'an unknown card')}: {', '.join(f'{n} {v}' for n, v in known.items())}"
     if versions:
         yield f"  {versions}"
@@ -53,13 +53,23 @@ def fault_line(fault: dict[str, str]) -> str:
 
 
 def summary_lines(results: Results) -> Iterator[str]:
-    """By suite: geometric means of ratios, the least and where, the points under the bar, who was left out."""
+    """By suite: geometric means of ratios, in all and by head dim and mask, the least and where, the points under the bar; who
+    was left out."""
+    parts = grouped(results.rows)
     for s in summaries(results.rows):
         yield f"{s.suite}: {s.who} to {s.peer}: {s.mean:.3f}, least {s.least:.3f} at {s.at} ({_points(s)})"
+        means = [f"{_named(p)} {p.mean:.3f}" for p in parts if (p.suite, p.who, p.peer) == (s.suite, s.who, s.peer)]
+        if means:
+            yield f"  {', '.join(means)}"
         if s.peer == BEST and s.below:
             named = ", ".join(f"{c} {r:.3f}" for c, r in sorted(s.below.items(), key=lambda x: x[1]))
             yield f"  below {BAR}: {named}"
     yield from map(fault_line, results.faults)
+
+
+def _named(s: Summary) -> str:
+    """`d64 causal`"""
+    return " ".join(f"d{value}" if fact == "head dim" else str(value) for fact, value in s.facts.items())
 
 
 def _points(s: Summary) -> str:

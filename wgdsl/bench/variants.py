@@ -1,4 +1,5 @@
-"""Suite `variants`: attention with a statement changed, beside FlashAttention-3, or FlexAttention where that lacks it.
+"""Suite `variants`: attention with a statement changed, beside FlashAttention-3, or FlexAttention where that lacks it
+or isn't there.
 
 Head dim 128, bf16. Each variant has inputs of its own; a peer is given the same. Operations: 4 d for each pair of a query and a
 key that it sees.
@@ -91,6 +92,7 @@ def _case(v: Variant, target: str) -> Case:
         own=own,
         peers=peers,
         usual=peers[:1],
+        otherwise=peers[1:],
         ground=partial(_ground, v),
         schedules=v.schedules,
     )

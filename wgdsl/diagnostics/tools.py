@@ -360,10 +360,11 @@ works:
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownWord(Problem):
-    """what: suite, peer, case or what is filtered by. known: what can be said instead."""
+    """what: suite, peer, schedule, case or what is filtered by. known: what can be said instead."""
 
     code: ClassVar[str] = "WG1016"
-    doc: ClassVar[str] = """`wgdsl bench` knows its suites, the peers of each, and what their cases can be filtered by.
+    doc: ClassVar[str] = """`wgdsl bench` knows its suites, the peers of each, and what their cases can be
+filtered by. A schedule that is named has to be one for the program of some suite, on its target.
 
 fails:
   wgdsl bench attention --head-dims 96
