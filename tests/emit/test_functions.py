@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from wgdsl.driver import compile
 from wgdsl.emit.ptx import TANH_NEAR, TANH_SERIES
+from wgdsl.foundation.resources import resource
 
 F = np.float32
 
@@ -31,3 +34,14 @@ def test_tanh_of_what_is_no_number_or_has_no_size():
     with np.errstate(over="ignore", invalid="ignore"):
         found = tanh(np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype=F))
     assert found[:4].tolist() == [0, 0, 1, -1] and np.signbit(found[1]) and np.isnan(found[4])
+
+
+@pytest.mark.parametrize(
+    "schedule, target", [("simple", "sm_90a"), ("overlapped", "sm_90a"), ("warps", "sm_80")], ids=lambda x: x
+)
+def test_squared_weights_are_products(schedule, target):
+    """`relu(...) ** 2` for every element of a tile, masked ones and others; NVRTC takes the text."""
+    path = resource("examples", "relu2_attention", "relu2_attention.wg")
+    made = compile(path, schedule=schedule, target=target, dims={"D": 64, "E": 64}, types={"T": "bf16"})
+    assert made.cuda.count("ptx::power_2(ptx::relu(") >= 2
+    assert "powf" not in made.cuda and made.cubin

@@ -88,6 +88,15 @@ CASES = {
     "a mask of truth values": ("in a: bool[M]\nin b: bool[N]\nC[i,n] = Acc[i,n] where a[i] and not b[n] else -1.0", [{}]),
     "a mask of data": ("in a: i32[M]\nin b: i32[N]\nC[i,n] = Acc[i,n] where a[i] == b[n] else -1.0", [{}]),
     "powers": ("C[i,n] = Acc[i,n] * (-f32(i) ** 2) * 0.001 + 2 ** -1 + 2 ** 3 ** 2 + abs(Acc[i,n]) ** 0.5", [{}]),
+    "powers that are products": (
+        "C[i,n] = Acc[i,n] ** 2 * 0.1 - Acc[i,n] ** 3 * 0.02 + Acc[i,n] ** 4 * 1e-3\n"
+        "  + (0.5 + abs(Acc[i,n])) ** -1 + (0.5 + abs(Acc[i,n])) ** -2.0",
+        [{}],
+    ),
+    "a square beside powers": (
+        "option e in {2, 3, 4, 5}\nC[i,n] = (Acc[i,n] * 0.25) ** e where i > n else relu(Acc[i,n]) ** 1.5",
+        [{"e": e} for e in (2, 3, 4, 5)],
+    ),
     "extremes of several integers": (
         "C[i,n] = Acc[i,n] + min(i, n, 4) + max(i, n, 4) where n < min(i, N - 2, 60) else 1",
         [{}],
@@ -111,6 +120,17 @@ def test_right_in_the_simulator(name):
         for sizes in SIZES:
             out = run(made, sizes, device="sim", check=True)
             assert out.right, (options, sizes, [str(v) for v in out.verdicts])
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, -1, -2, 2.0, -1.0])
+def test_a_small_whole_power_is_a_product(n):
+    text = kernel(f"C[i,n] = Acc[i,n] ** {n}").cuda
+    assert "powf" not in text and f"ptx::power_{'minus_' * (n < 0)}{abs(int(n))}(" in text
+
+
+@pytest.mark.parametrize("n", [0.5, 2.5, 5, -3, "Acc[i,n]"])
+def test_any_other_power_is_the_librarys(n):
+    assert "powf(" in kernel(f"C[i,n] = Acc[i,n] ** {n}").cuda
 
 
 def test_a_chain_is_no_pair_of_comparisons():

@@ -34,6 +34,7 @@ from ..program.expr import (
     Scalar,
     Select,
     conjunction,
+    exponent,
     indices_of,
     loads,
     regs,
@@ -46,6 +47,7 @@ from ..targets.wgmma import ACCUMULATOR, Digit, accumulator
 from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .integers import PRIMARY, PRODUCT, SUM, Integers
+from .powers import power
 from .scope import Temporaries
 from .writer import bare
 
@@ -295,6 +297,9 @@ class Elements:
         return float_text(value)
 
     def _apply(self, e: Apply, level: Rank) -> str:
+        n = exponent(e)
+        if n is not None:
+            return f"{self.ctx.ptx(power.__name__, n)}({bare(self.text(e.args[0], level))})"
         a = [self.text(x, level) for x in e.args]
         infix = {"add": "+", "sub": "-", "mul": "*"}
         if e.fn in infix:

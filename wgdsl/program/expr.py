@@ -16,6 +16,7 @@ from .poly import Poly
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+POWERS = (2, 3, 4, -1, -2)  # whole exponents that are computed as products; others by logarithm and exponential
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {op: getattr(operator, op) for op in SIGNS}
 
 
@@ -179,6 +180,13 @@ def const(value: float | int | bool) -> Const:
 def apply(fn: str, *args: Expr) -> Apply:
     """A function applied to its arguments."""
     return Apply(fn=fn, args=args)
+
+
+def exponent(e: Expr) -> int | None:
+    """The exponent of a power that is computed as a product."""
+    if not isinstance(e, Apply) or e.fn != "pow" or not isinstance(e.args[1], Const):
+        return None
+    return next((n for n in POWERS if n == e.args[1].value), None)
 
 
 def whole_numbers(sides: tuple[Expr, ...], integers: Callable[[str], bool]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from ..program.expr import Apply, Cast, Cmp, Const, Expr, Load, Logic, Reg, Scalar, Select, polys_of, walk
+from ..program.expr import Apply, Cast, Cmp, Const, Expr, Load, Logic, Reg, Scalar, Select, exponent, polys_of, walk
 from ..roles import model as m
 from ..targets.cycles import ALU, FMA, FUNCTIONS, LANES, MUFU, PARTITIONS, SHUFFLE
 
@@ -115,12 +115,19 @@ def _fuses(parent: Expr, child: Expr) -> bool:
 def node_cost(x: Expr) -> Mapping[str, float]:
     """Instructions by pipe for one node, without what it is made of."""
     if isinstance(x, Apply):
-        return FUNCTIONS[x.fn]
+        n = exponent(x)
+        return FUNCTIONS[x.fn] if n is None else _power(n)
     if isinstance(x, Cmp | Select | Logic | Cast):
         return {ALU: 1}
     if isinstance(x, Reg | Scalar | Const | Load):
         return {}
     return {ALU: 1}  # an index as a value, or its comparison
+
+
+def _power(n: int) -> Mapping[str, float]:
+    """Of a power that is a product."""
+    reciprocal = FUNCTIONS["rcp"] if n < 0 else {}
+    return {**reciprocal, FMA: reciprocal.get(FMA, 0) + abs(n).bit_length() + (abs(n) == 3) - 1}
 
 
 def level(e: Expr, cols: m.Axis | None, values: Mapping[str, m.Value]) -> int:

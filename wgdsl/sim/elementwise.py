@@ -27,13 +27,14 @@ from ..program.expr import (
     Reg,
     Scalar,
     Select,
+    exponent,
     regs,
     whole_numbers,
 )
 from ..program.poly import Poly
 from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from ..targets.registers import WARPS
-from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS
+from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS, power
 from .integers import Integer, value_of
 from .registers import QUAD, RegisterFile
 from .tensors import Tensor, rounded
@@ -232,7 +233,8 @@ class Scope:
     def apply(self, e: Apply) -> np.ndarray:
         args = [self.value(a) for a in e.args]
         self.check_shares(e, args)
-        return FUNCTIONS[e.fn](*args)
+        n = exponent(e)
+        return FUNCTIONS[e.fn](*args) if n is None else power(args[0], n)
 
     def logic(self, e: Logic) -> np.ndarray:
         parts = [self.value(a) for a in e.args]

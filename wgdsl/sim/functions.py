@@ -39,6 +39,13 @@ def gelu_tanh(x: Array) -> Array:
     return np.float32(0.5) * x * (np.float32(1) + np.tanh(inner))
 
 
+def power(x: Array, n: int) -> Array:
+    """x ** n as products: of the reciprocal where n is negative."""
+    b = x if n > 0 else np.float32(1) / x
+    square = b * b
+    return {1: b, 2: square, 3: square * b, 4: square * square}[abs(n)]
+
+
 # NaN propagates everywhere, through min and max too: the chip takes min.NaN and max.NaN.
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "neg": np.negative,
