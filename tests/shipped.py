@@ -87,6 +87,7 @@ KERNELS = (
     attention("three_128", False, 64),
     attention("three_128_longest", True, 64),
     attention("two_80", False, 256),
+    attention("two_64", False, 256),
     attention("two_64_longest", True, 256),
     attention("three", False, 128, dtype="f16"),
     attention("two_64_longest", True, 256, dtype="f16", lse=False),

@@ -243,8 +243,9 @@ def test_persistent_grid():
 // CHECK-NEXT: const int total = i_blocks * j_blocks;
 // CHECK-NEXT: #pragma unroll 1
 // CHECK-NEXT: for (int item = blockIdx.x; item < total; item += gridDim.x) {
-// CHECK-NEXT: const int j_lo = item % j_blocks * 128;
-// CHECK-NEXT: const int i_lo = item / j_blocks * 128;
+// CHECK-NEXT: const int rest = item / j_blocks;
+// CHECK-NEXT: const int j_lo = (item - rest * j_blocks) * 128;
+// CHECK-NEXT: const int i_lo = rest * 128;
 """)  # fmt: skip
 
 

@@ -24,6 +24,7 @@ FILES = {
     "four": "hopper/attention_four",
     "four_longest": "hopper/attention_four",
     "two_80": "hopper/attention_two",
+    "two_64": "hopper/attention_two",
     "two_64_longest": "hopper/attention_two",
     "softmax_turns": "hopper/attention_softmax_turns",
     "unordered": "hopper/attention_unordered",
@@ -38,7 +39,7 @@ SMALL = ("simple", "fa3", "fa3_persistent", "two", "three", "two_joined", "four"
 SCHEDULES = {  # by target and head dim: without any order, and those that begin with long items
     ("sm_90a", 64): (SMALL, ("two_longest", "three_longest", "four_longest")),
     ("sm_90a", 128): (("simple", "fa3", "two", "three", "two_80"), ("two_longest", "three_longest")),
-    ("sm_90a", 256): (("two_80",), ("two_64_longest",)),
+    ("sm_90a", 256): (("two_80", "two_64"), ("two_64_longest",)),
     ("sm_80", 64): (("fa2", "fa2_narrow", "fa2_wide"), ("fa2_longest",)),
     ("sm_80", 128): (("fa2_narrow", "fa2_wide"), ("fa2_narrow_longest",)),
     ("sm_80", 256): (("fa2_wide",), ("fa2_wide_longest",)),

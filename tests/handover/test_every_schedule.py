@@ -23,6 +23,7 @@ HOPPER = {
     "two_longest": 128,
     "two_joined": 128,
     "two_80": 256,
+    "two_64": 256,
     "two_64_longest": 256,
     "four": 64,
     "four_longest": 64,

@@ -123,7 +123,17 @@ def test_a_hand_writes_as_it_comes():
     assert right(text).forms.texts == FA3.compile().forms.texts
 
 
+def test_what_no_parameter_names_is_divided_by_plainly():
+    text = edited((r"^ +param divisor r\.divisor\n", ""))
+    assert " / R;" in right(text).cuda and " / R;" not in FA3.compile().cuda
+
+
 # Mistakes.
+
+
+def test_a_divisor_that_the_grid_has_not():
+    text = edited((r"param divisor r\.divisor", "param divisor M.divisor"))
+    assert said(text) == [("WG1101", line_of(text, "param divisor M.divisor"))]
 
 
 def said(text: str) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..diagnostics.model import InternalError
 from ..program.poly import Poly
+from ..roles.items import divisors
 from ..roles.marks import KEPT, Mark
 from ..roles.model import Advance, Barrier, Buffer, Kernel, Ring, Role, Slot, Step, Value, Wait, walk
 from ..targets.choice import TARGETS
@@ -156,6 +157,12 @@ class RoleContext:
 
     def text(self, p: Poly, tight: int = SHIFT) -> str:
         return self.ints.text(p, tight)
+
+    def divisor(self, p: Poly) -> str | None:
+        """The parameter for divisions by p, if the kernel has one."""
+        given = {x.name for x in self.kernel.params if x.kind == "divisor"}
+        names = (n for n, by in divisors(self.kernel.grid).items() if by == p and n in given)
+        return next((self.scope.get("scalar", n) for n in names), None)
 
     def bind(self, symbol: str, natural: bool, low: Poly | None = None, high: Poly | None = None) -> str:
         """Give a symbol its C++ name from here on."""

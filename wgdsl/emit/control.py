@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -14,7 +14,6 @@ from ..roles.model import (
     Advance,
     Elect,
     Fetch,
-    Grid,
     GridAxis,
     If,
     Items,
@@ -29,7 +28,8 @@ from ..roles.model import (
     TakeItem,
 )
 from ..targets.sm_90a import HOPPER
-from .context import RoleContext, grid_symbol, stride_key
+from .context import RoleContext, stride_key
+from .decode import decode, product
 from .integers import PRIMARY, PRODUCT, SUM, Integers
 from .lowering import lowers
 from .writer import bare
@@ -189,10 +189,6 @@ def leave(ctx: RoleContext, step: Leave) -> None:
     decode(ctx, ctx.kernel.grid, ctx.item_counts)
 
 
-def product(counts: Iterable[str]) -> str:
-    return " * ".join(c for c in counts if c != "1") or "1"
-
-
 def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[str]:
     """How many blocks each axis has, as a name or a number; none is declared for the axes before `since`."""
     out = []
@@ -204,66 +200,6 @@ def _counts(ctx: RoleContext, axes: tuple[GridAxis, ...], since: int) -> list[st
             text = name
         out.append(text)
     return out
-
-
-def decode(
-    ctx: RoleContext, grid: Grid, counts: dict[str, str], item: str = "item", prefix: str = "", kind: str = "const int"
-) -> None:
-    """Bind the grid indices, under names with a prefix. Item numbers are not negative, so `/` and `%` floor."""
-    axes = {a.index: a for a in grid.axes}
-    if grid.order is None:
-        _split(ctx, item, list(axes.values()), list(counts.values()), prefix=prefix, kind=kind)
-        return
-    order = grid.order
-    heads, rows = (product(counts[i] for i in group) for group in (order.inner, order.outer))
-    names = {n: ctx.names().fresh(n) for n in ("combinations", "section", "first", "wide", "place")}
-    ctx.out.define("const int", names["combinations"], heads)
-    if order.size is None:
-        first, wide, at = "0", names["combinations"], item
-    else:
-        size = ctx.text(order.size, PRIMARY)
-        first, wide, at = names["first"], names["wide"], names["place"]
-        section = names["section"]
-        ctx.out.define("const int", section, f"min({bare(size)}, {names['combinations']})")
-        ctx.out.define("const int", at, f"{item} % ({section} * {rows})")
-        ctx.out.define("const int", first, f"{item} / ({section} * {rows}) * {section}")
-        ctx.out.define("const int", wide, f"min({section}, {names['combinations']} - {first})")
-    _split(
-        ctx, f"{at} / {wide}", [axes[i] for i in order.outer], [counts[i] for i in order.outer], order.reversed, prefix, kind
-    )
-    inner = f"{at} % {wide}" if first == "0" else f"({first} + {at} % {wide})"
-    _split(ctx, inner, [axes[i] for i in order.inner], [counts[i] for i in order.inner], prefix=prefix, kind=kind)
-
-
-def _split(
-    ctx: RoleContext,
-    rest: str,
-    axes: list[GridAxis],
-    counts: list[str],
-    turned: str | None = None,
-    prefix: str = "",
-    kind: str = "const int",
-) -> None:
-    """Bind the indices of some axes to the blocks of a combined number: the last axis runs fastest."""
-    if " " in rest and len(axes) > 1:
-        name = ctx.names().fresh("rest")
-        ctx.out.define("const int", name, bare(rest))
-        rest = name
-    for k in range(len(axes) - 1, -1, -1):
-        axis, count = axes[k], counts[k]
-        last = all(c == "1" for c in counts[:k])
-        block = "0" if count == "1" else rest if last else f"{rest} % {count}"
-        if axis.index == turned and block != "0":
-            block = f"({count} - 1 - {block})"
-        name = ctx.bind(prefix + grid_symbol(axis), True, Poly.of(0), (axis.blocks - 1) * axis.tile)
-        ctx.out.define(kind, name, bare(block) if axis.tile == 1 or block == "0" else f"{block} * {axis.tile}")
-        if count == "1" or last:
-            continue
-        rest = f"{rest} / {count}"
-        if sum(c != "1" for c in counts[:k]) > 1:
-            name = ctx.names().fresh("rest")
-            ctx.out.define("const int", name, rest)
-            rest = name
 
 
 @lowers(Let)

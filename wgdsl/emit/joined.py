@@ -9,7 +9,8 @@ from ..program.expr import Expr, indices_of
 from ..program.poly import Poly
 from ..roles.model import NEXT, Begun, Items, NextItem
 from .context import RoleContext, grid_symbol
-from .control import ITEMS, decode, each_item, set_back
+from .control import ITEMS, each_item, set_back
+from .decode import decode
 from .lowering import lowers
 
 

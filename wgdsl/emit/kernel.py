@@ -129,6 +129,9 @@ def _header(out: Writer, shared: KernelContext) -> None:
     if kernel.maps:
         out.line(f"struct alignas({TMA.map_alignment}) TMap {{ unsigned long long v[{TMA.map_bytes // 8}]; }};")
         out.line()
+    if any(p.kind == "divisor" for p in kernel.params):
+        out.line("struct Divisor { int value; unsigned multiplier, shift; };")
+        out.line()
     if shared.functions:
         out.line("namespace ptx {")
         for f in shared.functions.values():
@@ -177,9 +180,9 @@ def _parameter(shared: KernelContext, p: Param) -> str:
         return f"int {scope.get('int', p.name)}"
     if p.kind in ("scalar", "number"):
         return f"float {scope.get('scalar', p.name)}"
-    if p.kind == "counter":
-        return f"int {scope.get('scalar', p.name)}"
-    if p.kind == "flag":
+    if p.kind == "divisor":
+        return f"Divisor {scope.get('scalar', p.name)}"
+    if p.kind in ("counter", "flag"):
         return f"int {scope.get('scalar', p.name)}"
     raise InternalError(f"no C++ for a parameter of kind {p.kind!r}")
 

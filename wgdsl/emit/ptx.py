@@ -67,6 +67,12 @@ def floor_mod() -> Function:
     )
 
 
+@wrapper
+def divided() -> Function:
+    """x / d.value for 0 <= x < 2^31 (`roles.items.multiplier`)."""
+    return _function("int divided(int x, Divisor d)", ["return __umulhi(2u * x, d.multiplier) >> d.shift;"])
+
+
 # Mbarriers.
 
 

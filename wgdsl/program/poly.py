@@ -251,9 +251,9 @@ def mod(a: int | Poly, b: int | Poly) -> Poly:
     return Poly((((Atom("mod", (a, b)),), 1),))
 
 
-def ceildiv(a: int | Poly, b: int) -> Poly:
-    """Ceiling division by a positive number."""
-    return floordiv(Poly.of(a) + (b - 1), b)
+def ceildiv(a: int | Poly, b: int | Poly) -> Poly:
+    """Ceiling division by what is positive."""
+    return floordiv(Poly.of(a) + b - 1, b)
 
 
 def _extreme(op: str, args: tuple[int | Poly, ...]) -> Poly:

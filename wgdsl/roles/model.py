@@ -198,9 +198,9 @@ class GridAxis:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Another order of the items. The combinations of the `inner` axes are cut into sections of `size` (None: one section of
-    all); in a section the `outer` axes run slower than the inner ones. Within each group the last axis is fastest.
-    `reversed`: the outer axis that runs from its last block to its first."""
+    """Another order of the items. The combinations of the `inner` axes are cut into equal sections of `size` at most (None: one
+    section of all), but the first may be smaller; in a section the `outer` axes run slower than the inner ones. Within each
+    group the last axis is fastest. `reversed`: the outer axis that runs from its last block to its first."""
 
     inner: tuple[str, ...]
     outer: tuple[str, ...]
@@ -223,10 +223,11 @@ class Grid:
 @dataclass(frozen=True, kw_only=True)
 class Param:
     """One kernel argument, in order. kind: map (name of a TensorMap), pointer (tensor), stride (tensor, axis; i64, in
-    elements), dim (i32), scalar (f32), number (f32: `value`, an expression of scalars, which the launch rounds once), flag
-    (i32; `tensor` can be stored with its tensor map), counter (which of the
-    module's `COUNTERS` pairs of i32 the launch uses: the items given out beyond one for each CTA, and the CTAs that have
-    left. Both are 0 before and after it; launches that may overlap need different ones)."""
+    elements), dim (i32), scalar (f32), number (f32: `value`, an expression of scalars, which the launch rounds once), divisor
+    (of item numbers, `items.divisors`, with what makes a division by it a multiplication, `items.multiplier`), flag (i32;
+    `tensor` can be stored with its tensor map), counter (which of the module's `COUNTERS` pairs of i32 the launch uses: the
+    items given out beyond one for each CTA, and the CTAs that have left. Both are 0 before and after it; launches that may
+    overlap need different ones)."""
 
     kind: str
     name: str

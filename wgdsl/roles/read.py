@@ -20,6 +20,7 @@ from ..program.graph import ProgramGraph
 from ..syntax import ast
 from ..syntax.lines import Block, Explicit, KernelLines, Line
 from . import model as m
+from .items import divisors
 from .matching import matched
 from .model import Kernel, RoleProgram
 from .reading import LineReader, first_line, first_word, is_value
@@ -77,6 +78,8 @@ class _Reader(LineReader):
         things = self.declarations(declared, scope)
         self.once(block, things, declared)
         grid = next((g for g in things if isinstance(g, m.Grid)), None)
+        if grid is not None:
+            self.divided(declared, grid)
         scope = replace(
             scope,
             integers=scope.integers | {"wg"},
@@ -100,6 +103,15 @@ class _Reader(LineReader):
             first[kind, node.id] = node.span
             names.declare(kind, node.id)
         return names
+
+    def divided(self, declared: list[Line], grid: m.Grid) -> None:
+        """What item numbers are divided by follows from the grid."""
+        known = tuple(divisors(grid))
+        for line in declared:
+            for name in (n for n in self.arguments([line], "divisor") if n not in known):
+                self.problems.append(
+                    NothingOfThatName(span=first_line(line), what="divisor of the grid", name=name, known=known)
+                )
 
     def arguments(self, declared: list[Line], kind: str) -> Iterator[str]:
         """The names of the parameters of a kind, before they are read."""

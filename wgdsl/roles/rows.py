@@ -209,7 +209,7 @@ DECLARATIONS = (
     Row(Extent, "index {index:new} < {extent:poly}"),
     Row(
         m.Param,
-        "param {kind:map|pointer|stride|dim|scalar|number|flag|counter} {name:name}"
+        "param {kind:map|pointer|stride|dim|scalar|number|divisor|flag|counter} {name:name}"
         "(? of {tensor:tensor})(? axis {axis:int})(?: {dtype:dtype})(? = {value:expr})",
     ),
     Row(

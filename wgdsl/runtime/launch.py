@@ -23,6 +23,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..diagnostics.tools import NeedsProbeCall
 from ..program.poly import compiled
+from ..roles.items import divisors, multiplier
 from ..roles.model import COUNTERS, PROBE, CopyAsync, CopyOut, Kernel, Param, walk
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
@@ -36,6 +37,7 @@ GEOMETRIES = 512  # of arrays that a kernel remembers
 _LAUNCHES = count()  # what tells counters of launches that may overlap apart
 _MOVING = ("map", "pointer", "counter")  # parameters that the layout doesn't decide, in their order in memory
 _FORMATS = {"f32": "f4x", "i32": "i4x", "i64": "q", "bool": "i4x"}  # all of 8 bytes
+_DIVISOR = Struct("=iII4x")  # as `struct Divisor` of the text
 
 
 @dataclass(slots=True)
@@ -110,7 +112,7 @@ class _Packing:
         maps = sum(p.kind == "map" for p in kernel.params)
         moving = [k for kind in _MOVING for k, p in enumerate(kernel.params) if p.kind == kind]
         order = moving + [k for k, p in enumerate(kernel.params) if p.kind not in _MOVING]
-        sizes = [TMA.map_bytes] * maps + [8] * (len(order) - maps)
+        sizes = [TMA.map_bytes] * maps + [_DIVISOR.size if kernel.params[k].kind == "divisor" else 8 for k in order[maps:]]
         starts = {k: sum(sizes[:n]) for n, k in enumerate(order)}
         self.places = [starts[k] for k in range(len(order))]
         self.table = sum(sizes)
@@ -123,6 +125,8 @@ class _Packing:
 def _format(p: Param) -> str:
     if p.kind in ("scalar", "number"):
         return _FORMATS[p.dtype.name if p.dtype else "f32"]
+    if p.kind == "divisor":
+        return f"{_DIVISOR.size}s"
     return "q" if p.kind == "stride" else "i4x"
 
 
@@ -142,6 +146,8 @@ class Launcher:
         self._pointers = [p.tensor or p.name for p in kernel.params if p.kind == "pointer"]
         self._probes = [t.name for t in kernel.tensors if t.name.endswith(PROBE)]
         self._fixed = [p for p in kernel.params if p.kind not in _MOVING]
+        known = divisors(kernel.grid)
+        self._divisors = {p.name: compiled([known[p.name]]) for p in kernel.params if p.kind == "divisor"}
         self._blocks = compiled(axis.blocks for axis in kernel.grid.axes)
         self._extents = [compiled(d.extent for d in m.dims) for m in kernel.maps]
         kinds = [(m.dtype, tuple((d.axis, d.factor) for d in m.dims), m.box, m.swizzle) for m in kernel.maps]
@@ -179,7 +185,7 @@ class Launcher:
         """How many thread blocks there are."""
         blocks = self._blocks(bound.dims)
         total = prod(max(0, n) for n in blocks)
-        if total > LIMIT:  # also the items of a persistent grid are numbered in 32 bits
+        if total > LIMIT // 2:  # items are numbered in 32 bits; among sections, as if each were whole
             axes = tuple(f"{axis.index}: {n}" for axis, n in zip(self.kernel.grid.axes, blocks, strict=True))
             raise WgError(GridTooLarge(total=total, axes=axes))
         return min(total, device.multiprocessors * self.kernel.resident) if self.kernel.grid.persistent else total
@@ -215,6 +221,9 @@ class Launcher:
             return bound.dims[p.name]
         if p.kind == "scalar":
             return bound.scalars[p.name]
+        if p.kind == "divisor":
+            (divisor,) = self._divisors[p.name](bound.dims)
+            return _DIVISOR.pack(divisor, *multiplier(divisor))
         if p.value is not None:
             from ..program.functions import single  # needs numpy, which an import of wgdsl leaves for later
 

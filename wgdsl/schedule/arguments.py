@@ -52,9 +52,10 @@ def params(
     flags: Sequence[str] = (),
     counters: Sequence[str] = (),
     numbers: Mapping[str, Expr] = MappingProxyType({}),
+    divided: Iterable[str] = (),
 ) -> tuple[Param, ...]:
-    """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, numbers that hang on them alone, flags,
-    counters. flags: tensors that may be stored with or without their map."""
+    """Kernel arguments: tensor maps, pointers with their strides, dims, scalars, numbers that hang on them alone, divisors,
+    flags, counters. flags: tensors that may be stored with or without their map."""
     known = {t.name: t for t in given}
     out = [Param(kind="map", name=m.name, tensor=m.tensor) for m in maps]
     for name in direct(every):
@@ -65,5 +66,6 @@ def params(
     scalars = {x.name for s in every for e in exprs(s) for x in walk(e) if isinstance(x, Scalar)}
     out += [Param(kind="scalar", name=s.name, dtype=F32) for s in graph.scalars if s.name in scalars]
     out += [Param(kind="number", name=n, dtype=F32, value=e) for n, e in numbers.items()]
+    out += [Param(kind="divisor", name=n) for n in divided]
     out += [Param(kind="flag", name=f"{t}.tma", tensor=t) for t in flags]
     return (*out, *(Param(kind="counter", name=c, dtype=I32) for c in counters))

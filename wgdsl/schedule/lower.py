@@ -12,6 +12,7 @@ from ..foundation.source import Span
 from ..program.expr import TRUE, Expr
 from ..program.streamed import Streamed
 from ..roles import model as roles
+from ..roles.items import divisors
 from ..roles.model import Grid, Kernel, Registers, Role, RoleProgram, Step, TensorArg
 from ..syntax import ast
 from ..targets.registers import WARPGROUP, launch_registers
@@ -119,6 +120,7 @@ def _kernel(
 ) -> Kernel:
     graph = plan.graph
     steps, numbers = hoisted(steps)
+    grid = _grid(plan, trip, placement)
     threads = WARPGROUP * sum(r.count for r in plan.roles)
     every = [s for body in steps for s in roles.walk(body)]
     probed = [t for s in synced for t in s.probes.tensors.values()]
@@ -131,7 +133,7 @@ def _kernel(
         program=graph.name,
         schedule=plan.schedule.name,
         target=plan.schedule.target,
-        grid=_grid(plan, trip, placement),
+        grid=grid,
         threads=threads,
         roles=tuple(_role(s, body, threads) for s, body in zip(synced, steps, strict=True)),
         rings=tuple(placement.rings.values()),
@@ -140,7 +142,7 @@ def _kernel(
         values=tuple(v for s in synced for v in s.computer.values.values()),
         maps=tuple(maps),
         tensors=tensors,
-        params=arguments.params(graph, every, maps, tensors, flags, counters, numbers),
+        params=arguments.params(graph, every, maps, tensors, flags, counters, numbers, divisors(grid)),
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
         resident=_resident(plan, synced, threads),

@@ -1,7 +1,12 @@
 // attention_fa2_longest: program attention, schedule fa2_longest, target sm_80
 // 128 threads (math 1 x 128 threads), 40960 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ int floor_div(int a, int b) {
   const int q = a / b;
   return q - (q * b != a && (a < 0) != (b < 0));
@@ -99,7 +104,7 @@ attention_fa2_longest(const unsigned short* __restrict__ Q_ptr, long long Q_stri
     long long V_stride0, long long V_stride1, long long V_stride2, long long V_stride3, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, unsigned short* O_ptr, long long O_stride0,
     long long O_stride1, long long O_stride2, long long O_stride3, int B, int G, int R, int M, int N,
-    float scale, float scale_1) {
+    float scale, float scale_1, Divisor combinations, Divisor g_divisor, Divisor r_divisor) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned Qs = smem;  // 128 x 64 bf16, 128-byte swizzle
@@ -122,13 +127,14 @@ attention_fa2_longest(const unsigned short* __restrict__ Q_ptr, long long Q_stri
   float (&P)[96] = S;
   const int item = blockIdx.x;
   const int i_blocks = (M + 127) >> 7;
-  const int combinations = B * G * R;
-  const int i_lo = (i_blocks - 1 - item / combinations) * 128;
-  const int rest = item % combinations;
-  const int r = rest % R;
-  const int rest2 = rest / R;
-  const int g = rest2 % G;
-  const int b = rest2 / G;
+  const int outer = ptx::divided(item, combinations);
+  const int i_lo = (i_blocks - 1 - outer) * 128;
+  const int rest = item - outer * B * G * R;
+  const int rest2 = ptx::divided(rest, r_divisor);
+  const int r = rest - rest2 * R;
+  const int rest3 = ptx::divided(rest2, g_divisor);
+  const int g = rest2 - rest3 * G;
+  const int b = rest3;
 #line 34 "schedules/ampere/attention_fa2.wg"
   // schedule fa2_longest extends fa2
   const int j_hi = min((N + 95) / 96, ptx::floor_div(min(i_lo + 128, M) + N - M + 95, 96));

@@ -1,7 +1,12 @@
 // attention_fa2_wide: program attention, schedule fa2_wide, target sm_80
 // 256 threads (math 2 x 128 threads), 131072 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -92,7 +97,7 @@ attention_fa2_wide(const unsigned short* __restrict__ Q_ptr, long long Q_stride0
     long long V_stride0, long long V_stride1, long long V_stride2, long long V_stride3, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, unsigned short* O_ptr, long long O_stride0,
     long long O_stride1, long long O_stride2, long long O_stride3, int B, int G, int R, int M, int N,
-    float scale, float scale_1) {
+    float scale, float scale_1, Divisor g_divisor, Divisor r_divisor, Divisor i_divisor) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned Qs = smem;  // 2 x 64 x 256 bf16, 128-byte swizzle
@@ -118,12 +123,13 @@ attention_fa2_wide(const unsigned short* __restrict__ Q_ptr, long long Q_stride0
   float (&P)[32] = S;
   const int item = blockIdx.x;
   const int i_blocks = (M + 127) >> 7;
-  const int i_lo = item % i_blocks * 128;
-  const int rest = item / i_blocks;
-  const int r = rest % R;
-  const int rest2 = rest / R;
-  const int g = rest2 % G;
-  const int b = rest2 / G;
+  const int rest = ptx::divided(item, i_divisor);
+  const int i_lo = (item - rest * i_blocks) * 128;
+  const int rest2 = ptx::divided(rest, r_divisor);
+  const int r = rest - rest2 * R;
+  const int rest3 = ptx::divided(rest2, g_divisor);
+  const int g = rest2 - rest3 * G;
+  const int b = rest3;
 #line 4 "schedules/ampere/attention_fa2_wide.wg"
   // schedule fa2_wide for attention on sm_80
   const int j_hi = (N + 63) >> 6;

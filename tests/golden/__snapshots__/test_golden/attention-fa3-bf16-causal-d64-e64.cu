@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_expect(unsigned bar, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(bar), "r"(bytes) : "memory");
@@ -179,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, float scale_1) {
+    float scale, float scale_1, Divisor g_divisor, Divisor r_divisor, Divisor i_divisor) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 64 x 64 bf16, 128-byte swizzle
@@ -217,12 +222,13 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
     if (thread == 0) {
       const int item = blockIdx.x;
       const int i_blocks = (M + 127) >> 7;
-      const int i_lo = item % i_blocks * 128;
-      const int rest = item / i_blocks;
-      const int r = rest % R;
-      const int rest2 = rest / R;
-      const int g = rest2 % G;
-      const int b = rest2 / G;
+      const int rest = ptx::divided(item, i_divisor);
+      const int i_lo = (item - rest * i_blocks) * 128;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      const int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      const int g = rest2 - rest3 * G;
+      const int b = rest3;
 #line 4 "schedules/hopper/attention_fa3.wg"
       // schedule fa3 for attention on sm_90a
       const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
@@ -318,12 +324,13 @@ attention_fa3(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap 
     }
     const int item = blockIdx.x;
     const int i_blocks = (M + 127) >> 7;
-    const int i_lo = item % i_blocks * 128;
-    const int rest = item / i_blocks;
-    const int r = rest % R;
-    const int rest2 = rest / R;
-    const int g = rest2 % G;
-    const int b = rest2 / G;
+    const int rest = ptx::divided(item, i_divisor);
+    const int i_lo = (item - rest * i_blocks) * 128;
+    const int rest2 = ptx::divided(rest, r_divisor);
+    const int r = rest - rest2 * R;
+    const int rest3 = ptx::divided(rest2, g_divisor);
+    const int g = rest2 - rest3 * G;
+    const int b = rest3;
 #line 4 "schedules/hopper/attention_fa3.wg"
     // schedule fa3 for attention on sm_90a
     const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);

@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -179,7 +184,8 @@ extern "C" __global__ void __launch_bounds__(640, 1)
 attention_four_static(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, float scale_1) {
+    float scale, float scale_1, Divisor section_items, Divisor section_width, Divisor section_first,
+    Divisor g_divisor, Divisor r_divisor) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 4 x 64 x 64 bf16, 128-byte swizzle
@@ -222,17 +228,21 @@ attention_four_static(const __grid_constant__ TMap Qs_map, const __grid_constant
       const int total = B * G * R * i_blocks;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int combinations = B * G * R;
-        const int section = min(max(131072 / max(N, 1), 1) * R, combinations);
-        const int place = item % (section * i_blocks);
-        const int first = item / (section * i_blocks) * section;
-        const int wide = min(section, combinations - first);
-        const int i_lo = (i_blocks - 1 - place / wide) * 256;
-        const int rest = first + place % wide;
-        const int r = rest % R;
-        const int rest2 = rest / R;
-        const int g = rest2 % G;
-        const int b = rest2 / G;
+        const int missing = section_width.value - section_first.value;
+        const int skipped = missing * i_blocks;
+        const int whole = item + skipped;
+        const int nth = ptx::divided(whole, section_items);
+        const int place = whole - max(nth * section_items.value, skipped);
+        const int first = max(nth * section_width.value, missing) - missing;
+        const Divisor wide = nth == 0 ? section_first : section_width;
+        const int outer = ptx::divided(place, wide);
+        const int i_lo = (i_blocks - 1 - outer) * 256;
+        const int rest = first + place - outer * wide.value;
+        const int rest2 = ptx::divided(rest, r_divisor);
+        const int r = rest - rest2 * R;
+        const int rest3 = ptx::divided(rest2, g_divisor);
+        const int g = rest2 - rest3 * G;
+        const int b = rest3;
 #line 57 "schedules/hopper/attention_four.wg"
         // schedule four_static extends four_longest
         const int j_hi = min((N + 63) >> 6, (min(i_lo + 256, M) + N - M + 63) >> 6);
@@ -364,17 +374,21 @@ attention_four_static(const __grid_constant__ TMap Qs_map, const __grid_constant
     const int total = B * G * R * i_blocks;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int combinations = B * G * R;
-      const int section = min(max(131072 / max(N, 1), 1) * R, combinations);
-      const int place = item % (section * i_blocks);
-      const int first = item / (section * i_blocks) * section;
-      const int wide = min(section, combinations - first);
-      const int i_lo = (i_blocks - 1 - place / wide) * 256;
-      const int rest = first + place % wide;
-      const int r = rest % R;
-      const int rest2 = rest / R;
-      const int g = rest2 % G;
-      const int b = rest2 / G;
+      const int missing = section_width.value - section_first.value;
+      const int skipped = missing * i_blocks;
+      const int whole = item + skipped;
+      const int nth = ptx::divided(whole, section_items);
+      const int place = whole - max(nth * section_items.value, skipped);
+      const int first = max(nth * section_width.value, missing) - missing;
+      const Divisor wide = nth == 0 ? section_first : section_width;
+      const int outer = ptx::divided(place, wide);
+      const int i_lo = (i_blocks - 1 - outer) * 256;
+      const int rest = first + place - outer * wide.value;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      const int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      const int g = rest2 - rest3 * G;
+      const int b = rest3;
 #line 57 "schedules/hopper/attention_four.wg"
       // schedule four_static extends four_longest
       const int j_hi = min((N + 63) >> 6, (min(i_lo + 256, M) + N - M + 63) >> 6);

@@ -1,7 +1,9 @@
 // attention_three_longest: program attention, schedule three_longest, target sm_90a
-// 512 threads (load 1 x 128 threads, math 3 x 128 threads), 221728 + 1024 bytes of shared memory
+// 512 threads (load 1 x 128 threads, math 3 x 128 threads), 229920 + 1024 bytes of shared memory
 
 struct alignas(64) TMap { unsigned long long v[16]; };
+
+struct Divisor { int value; unsigned multiplier, shift; };
 
 namespace ptx {
 template <int count>
@@ -24,6 +26,9 @@ __device__ __forceinline__ void store_shared_int(unsigned to, int value) {
 }
 __device__ __forceinline__ void mbarrier_arrive(unsigned bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(bar) : "memory");
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ int floor_div(int a, int b) {
   const int q = a / b;
@@ -199,33 +204,34 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, float scale_1, int work_next) {
+    float scale, float scale_1, Divisor section_items, Divisor section_width, Divisor section_first,
+    Divisor g_divisor, Divisor r_divisor, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
-  const unsigned Qs = smem;  // 3 x 64 x 128 bf16, 128-byte swizzle
-  const unsigned Ks = smem + 49152;  // 3 x 80 x 128 bf16, 128-byte swizzle
-  const unsigned Vs = smem + 110592;  // 3 x 80 x 128 bf16, 128-byte swizzle
-  const unsigned Os = smem + 172032;  // 3 x 64 x 128 bf16, 128-byte swizzle
-  const unsigned work = smem + 221440;  // 2 x 1 x 4 i32, no swizzle
-  const unsigned Qs_full = smem + 221184;  // 3 x 1 mbarriers, arrivals a phase: 1
-  const unsigned Qs_empty = smem + 221208;  // 3 x 1 mbarriers, arrivals a phase: 4
-  const unsigned Ks_full = smem + 221232;  // 3 mbarriers, arrivals a phase: 1
-  const unsigned Ks_empty = smem + 221256;  // 3 mbarriers, arrivals a phase: 12
-  const unsigned Vs_full = smem + 221280;  // 3 mbarriers, arrivals a phase: 1
-  const unsigned Vs_empty = smem + 221304;  // 3 mbarriers, arrivals a phase: 12
-  const unsigned work_full = smem + 221696;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned work_empty = smem + 221712;  // 2 mbarriers, arrivals a phase: 12
+  const unsigned Qs = smem;  // 2 x 3 x 64 x 128 bf16, 128-byte swizzle
+  const unsigned Ks = smem + 98304;  // 2 x 80 x 128 bf16, 128-byte swizzle
+  const unsigned Vs = smem + 139264;  // 2 x 80 x 128 bf16, 128-byte swizzle
+  const unsigned Os = smem + 180224;  // 3 x 64 x 128 bf16, 128-byte swizzle
+  const unsigned work = smem + 229632;  // 2 x 1 x 4 i32, no swizzle
+  const unsigned Qs_full = smem + 229376;  // 3 x 2 mbarriers, arrivals a phase: 1
+  const unsigned Qs_empty = smem + 229424;  // 3 x 2 mbarriers, arrivals a phase: 4
+  const unsigned Ks_full = smem + 229472;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned Ks_empty = smem + 229488;  // 2 mbarriers, arrivals a phase: 12
+  const unsigned Vs_full = smem + 229504;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned Vs_empty = smem + 229520;  // 2 mbarriers, arrivals a phase: 12
+  const unsigned work_full = smem + 229888;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned work_empty = smem + 229904;  // 2 mbarriers, arrivals a phase: 12
   if (threadIdx.x == 0) {
     ptx::prefetch(Qs_map);
     ptx::prefetch(Ks_map);
     ptx::prefetch(Vs_map);
     ptx::prefetch(Os_map);
-    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
-    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
-    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
-    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 12);
-    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Vs_full + 8 * k, 1);
-    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Vs_empty + 8 * k, 12);
+    for (int k = 0; k < 6; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
+    for (int k = 0; k < 6; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 12);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_full + 8 * k, 1);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_empty + 8 * k, 12);
     for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_full + 8 * k, 1);
     for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_empty + 8 * k, 12);
     ptx::fence_mbarrier_init();
@@ -239,7 +245,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
     // role load : 1 warpgroup, registers 32
     ptx::setmaxnreg_dec<32>();
     const int thread = threadIdx.x & 127;  // of the warpgroup
-    int Qs_phase = 0;
+    int Qs_stage = 0, Qs_phase = 0;
     int Ks_stage = 0, Ks_phase = 0;
     int Vs_stage = 0, Vs_phase = 0;
     int work_stage = 0, work_phase = 0;
@@ -259,86 +265,82 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           work_phase ^= 1;
         }
         if (item >= total) break;
-        const int combinations = B * G * R;
-        const int section = min(max(65536 / max(N, 1), 1) * R, combinations);
-        const int place = item % (section * i_blocks);
-        const int first = item / (section * i_blocks) * section;
-        const int wide = min(section, combinations - first);
-        const int i_lo = (i_blocks - 1 - place / wide) * 192;
-        const int rest = first + place % wide;
-        const int r = rest % R;
-        const int rest2 = rest / R;
-        const int g = rest2 % G;
-        const int b = rest2 / G;
+        const int missing = section_width.value - section_first.value;
+        const int skipped = missing * i_blocks;
+        const int whole = item + skipped;
+        const int nth = ptx::divided(whole, section_items);
+        const int place = whole - max(nth * section_items.value, skipped);
+        const int first = max(nth * section_width.value, missing) - missing;
+        const Divisor wide = nth == 0 ? section_first : section_width;
+        const int outer = ptx::divided(place, wide);
+        const int i_lo = (i_blocks - 1 - outer) * 192;
+        const int rest = first + place - outer * wide.value;
+        const int rest2 = ptx::divided(rest, r_divisor);
+        const int r = rest - rest2 * R;
+        const int rest3 = ptx::divided(rest2, g_divisor);
+        const int g = rest2 - rest3 * G;
+        const int b = rest3;
         const int j_hi = min((N + 79) / 80, ptx::floor_div(min(i_lo + 192, M) + N - M + 79, 80));
         const int j_n = max(j_hi, 0);
-#line 18 "schedules/hopper/attention_three.wg"
-        // fill Qs.0
-        ptx::mbarrier_wait(Qs_empty, Qs_phase ^ 1);
-        ptx::mbarrier_expect(Qs_full, 16384);
-        ptx::tma_load_5d(Qs, Qs_map, 0, i_lo, 0, g * R + r, b, Qs_full);
+#line 44 "schedules/hopper/attention_three.wg"
+        // fill Qs
+        ptx::mbarrier_wait(Qs_empty + 8 * Qs_stage, Qs_phase ^ 1);
+        ptx::mbarrier_expect(Qs_full + 8 * Qs_stage, 16384);
+        ptx::tma_load_5d(Qs + Qs_stage * 49152, Qs_map, 0, i_lo, 0, g * R + r, b, Qs_full + 8 * Qs_stage);
+        ptx::mbarrier_wait(Qs_empty + 8 * (2 + Qs_stage), Qs_phase ^ 1);
+        ptx::mbarrier_expect(Qs_full + 8 * (2 + Qs_stage), 16384);
+        ptx::tma_load_5d(Qs + Qs_stage * 49152 + 16384, Qs_map, 0, i_lo + 64, 0, g * R + r, b,
+            Qs_full + 8 * (2 + Qs_stage));
+        ptx::mbarrier_wait(Qs_empty + 8 * (4 + Qs_stage), Qs_phase ^ 1);
+        ptx::mbarrier_expect(Qs_full + 8 * (4 + Qs_stage), 16384);
+        ptx::tma_load_5d(Qs + Qs_stage * 49152 + 32768, Qs_map, 0, i_lo + 128, 0, g * R + r, b,
+            Qs_full + 8 * (4 + Qs_stage));
+        if (++Qs_stage == 2) {
+          Qs_stage = 0;
+          Qs_phase ^= 1;
+        }
         if (j_n > 0) {
-#line 18 "schedules/hopper/attention_three.wg"
+#line 44 "schedules/hopper/attention_three.wg"
           // fill Ks[j+1]
           ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
           ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 20480);
           ptx::tma_load_5d(Ks + Ks_stage * 20480, Ks_map, 0, j_hi * 80 - 80, 0, g, b, Ks_full + 8 * Ks_stage);
-          if (++Ks_stage == 3) {
+          if (++Ks_stage == 2) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 18 "schedules/hopper/attention_three.wg"
-          // fill Qs.rest
-          ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
-          ptx::mbarrier_expect(Qs_full + 8, 16384);
-          ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
-          ptx::mbarrier_wait(Qs_empty + 16, Qs_phase ^ 1);
-          ptx::mbarrier_expect(Qs_full + 16, 16384);
-          ptx::tma_load_5d(Qs + 32768, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
-          Qs_phase ^= 1;
           #pragma unroll 1
           for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
-#line 18 "schedules/hopper/attention_three.wg"
+#line 44 "schedules/hopper/attention_three.wg"
             // fill Ks[j+1]
             ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
             ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 20480);
             ptx::tma_load_5d(Ks + Ks_stage * 20480, Ks_map, 0, j_hi * 80 - j_pos * 80 - 160, 0, g, b,
                 Ks_full + 8 * Ks_stage);
-            if (++Ks_stage == 3) {
+            if (++Ks_stage == 2) {
               Ks_stage = 0;
               Ks_phase ^= 1;
             }
-#line 18 "schedules/hopper/attention_three.wg"
+#line 44 "schedules/hopper/attention_three.wg"
             // fill Vs[j]
             ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
             ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 20480);
             ptx::tma_load_5d(Vs + Vs_stage * 20480, Vs_map, 0, j_hi * 80 - j_pos * 80 - 80, 0, g, b,
                 Vs_full + 8 * Vs_stage);
-            if (++Vs_stage == 3) {
+            if (++Vs_stage == 2) {
               Vs_stage = 0;
               Vs_phase ^= 1;
             }
           }
-#line 18 "schedules/hopper/attention_three.wg"
+#line 44 "schedules/hopper/attention_three.wg"
           // fill Vs[j]
           ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
           ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 20480);
           ptx::tma_load_5d(Vs + Vs_stage * 20480, Vs_map, 0, j_hi * 80 - j_n * 80, 0, g, b, Vs_full + 8 * Vs_stage);
-          if (++Vs_stage == 3) {
+          if (++Vs_stage == 2) {
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
-        }
-        else {
-#line 18 "schedules/hopper/attention_three.wg"
-          // fill Qs.rest
-          ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
-          ptx::mbarrier_expect(Qs_full + 8, 16384);
-          ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
-          ptx::mbarrier_wait(Qs_empty + 16, Qs_phase ^ 1);
-          ptx::mbarrier_expect(Qs_full + 16, 16384);
-          ptx::tma_load_5d(Qs + 32768, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
-          Qs_phase ^= 1;
         }
 #line 40 "schedules/hopper/attention_three.wg"
         // schedule three_longest extends three
@@ -364,7 +366,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
     const int thread = threadIdx.x & 127;  // of the warpgroup
     const int row = thread / 32 * 16 + lane / 4;  // of its fragments: row and row + 8
     const unsigned Vs_matrix_t = Vs / 16 + 0x2800000;  // descriptor: MN-major, 128-byte swizzle, LBO 10240, SBO 1024
-    int Qs_phase = 0;
+    int Qs_stage = 0, Qs_phase = 0;
     int Ks_stage = 0, Ks_phase = 0;
     int Vs_stage = 0, Vs_phase = 0;
     int work_stage = 0, work_phase = 0;
@@ -399,17 +401,21 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         work_phase ^= 1;
       }
       if (item < 0) break;
-      const int combinations = B * G * R;
-      const int section = min(max(65536 / max(N, 1), 1) * R, combinations);
-      const int place = item % (section * i_blocks);
-      const int first = item / (section * i_blocks) * section;
-      const int wide = min(section, combinations - first);
-      const int i_lo = (i_blocks - 1 - place / wide) * 192;
-      const int rest = first + place % wide;
-      const int r = rest % R;
-      const int rest2 = rest / R;
-      const int g = rest2 % G;
-      const int b = rest2 / G;
+      const int missing = section_width.value - section_first.value;
+      const int skipped = missing * i_blocks;
+      const int whole = item + skipped;
+      const int nth = ptx::divided(whole, section_items);
+      const int place = whole - max(nth * section_items.value, skipped);
+      const int first = max(nth * section_width.value, missing) - missing;
+      const Divisor wide = nth == 0 ? section_first : section_width;
+      const int outer = ptx::divided(place, wide);
+      const int i_lo = (i_blocks - 1 - outer) * 192;
+      const int rest = first + place - outer * wide.value;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      const int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      const int g = rest2 - rest3 * G;
+      const int b = rest3;
       const int j_hi = min((N + 79) / 80, ptx::floor_div(min(i_lo + 192, M) + N - M + 79, 80));
       const int j_n = max(j_hi, 0);
       const int j_where = j_hi - ptx::floor_div(i_lo + wg * 64 + N - M + 1, 80);
@@ -422,7 +428,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
       const int j_last = j_n + min(j_n, j_hi) * j_some - j_n * j_some;
 #line 21 "schedules/hopper/attention_three.wg"
       // await Qs
-      ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
+      ptx::mbarrier_wait(Qs_full + 8 * (wg * 2 + Qs_stage), Qs_phase);
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = 0; j_empty < j_first; ++j_empty) {
@@ -430,7 +436,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 3) {
+        if (++Ks_stage == 2) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
@@ -446,7 +452,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         // for j
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 3) {
+        if (++Vs_stage == 2) {
           Vs_stage = 0;
           Vs_phase ^= 1;
         }
@@ -457,7 +463,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
         ptx::fresh(S);
-        const unsigned Qs_at = Qs_matrix + wg * 1024;
+        const unsigned Qs_at = Qs_matrix + Qs_stage * 3072 + wg * 1024;
         const unsigned Ks_at = Ks_matrix + Ks_stage * 1280;
         #pragma unroll
         for (int k = 0; k < 8; ++k) {
@@ -471,7 +477,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         ptx::wgmma_wait<0>();
         ptx::ready(S);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 3) {
+        if (++Ks_stage == 2) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
@@ -598,7 +604,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::bar_sync(wg + 1, 256);
           ptx::wgmma_fence();
           ptx::fresh(S);
-          const unsigned Qs_at2 = Qs_matrix + wg * 1024;
+          const unsigned Qs_at2 = Qs_matrix + Qs_stage * 3072 + wg * 1024;
           const unsigned Ks_at2 = Ks_matrix + Ks_stage * 1280;
           #pragma unroll
           for (int k = 0; k < 8; ++k) {
@@ -626,7 +632,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::wgmma_wait<1>();
           ptx::ready(S);
           if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-          if (++Ks_stage == 3) {
+          if (++Ks_stage == 2) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
@@ -702,7 +708,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::wgmma_wait<0>();
           ptx::ready(O);
           if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-          if (++Vs_stage == 3) {
+          if (++Vs_stage == 2) {
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
@@ -775,7 +781,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::bar_sync(wg + 1, 256);
           ptx::wgmma_fence();
           ptx::fresh(S);
-          const unsigned Qs_at2 = Qs_matrix + wg * 1024;
+          const unsigned Qs_at2 = Qs_matrix + Qs_stage * 3072 + wg * 1024;
           const unsigned Ks_at2 = Ks_matrix + Ks_stage * 1280;
           #pragma unroll
           for (int k = 0; k < 8; ++k) {
@@ -803,7 +809,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::wgmma_wait<1>();
           ptx::ready(S);
           if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-          if (++Ks_stage == 3) {
+          if (++Ks_stage == 2) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
@@ -859,7 +865,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
           ptx::wgmma_wait<0>();
           ptx::ready(O);
           if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-          if (++Vs_stage == 3) {
+          if (++Vs_stage == 2) {
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
@@ -940,7 +946,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         ptx::wgmma_wait<0>();
         ptx::ready(O);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 3) {
+        if (++Vs_stage == 2) {
           Vs_stage = 0;
           Vs_phase ^= 1;
         }
@@ -974,7 +980,7 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 3) {
+        if (++Ks_stage == 2) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
@@ -990,15 +996,18 @@ attention_three_longest(const __grid_constant__ TMap Qs_map, const __grid_consta
         // for j
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 3) {
+        if (++Vs_stage == 2) {
           Vs_stage = 0;
           Vs_phase ^= 1;
         }
       }
 #line 32 "schedules/hopper/attention_three.wg"
       // rescale O when grown by 8
-      if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
-      Qs_phase ^= 1;
+      if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * (wg * 2 + Qs_stage));
+      if (++Qs_stage == 2) {
+        Qs_stage = 0;
+        Qs_phase ^= 1;
+      }
 #line 34 "schedules/hopper/attention_three.wg"
       // finish O, L via Os
       // whole rows

@@ -3,6 +3,8 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
@@ -25,6 +27,9 @@ __device__ __forceinline__ void store_shared_int(unsigned to, int value) {
 __device__ __forceinline__ void mbarrier_arrive(unsigned bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(bar) : "memory");
 }
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void mbarrier_expect(unsigned bar, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(bar), "r"(bytes) : "memory");
 }
@@ -41,16 +46,10 @@ template <int count>
 __device__ __forceinline__ void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(count));
 }
-__device__ __forceinline__ void bar_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" : : "r"(id), "r"(threads) : "memory");
-}
 __device__ __forceinline__ int load_shared_int(unsigned at) {
   int value;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(at) : "memory");
   return value;
-}
-__device__ __forceinline__ void bar_sync(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
 }
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
@@ -126,6 +125,9 @@ __device__ __forceinline__ void clear_shared_16(unsigned to) {
 }
 __device__ __forceinline__ void fence_async() {
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
+__device__ __forceinline__ void bar_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
 }
 __device__ __forceinline__ void wgmma_m64n256k16_f16_rs_tb(float (&d)[128], unsigned a0, unsigned a1, unsigned a2,
     unsigned a3, unsigned long long b, int accumulate) {
@@ -208,7 +210,8 @@ __device__ int work_next_counters[4096][2];  // items given out, CTAs that have 
 extern "C" __global__ void __launch_bounds__(384, 1)
 attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, int B, int G, int R, int M,
-    int N, float scale_1, int work_next) {
+    int N, float scale_1, Divisor section_items, Divisor section_width, Divisor section_first,
+    Divisor g_divisor, Divisor r_divisor, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 64 x 256 f16, 128-byte swizzle
@@ -259,8 +262,8 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       int item_ordinal = 0;
       #pragma unroll 1
       while (true) {
-#line 68 "schedules/hopper/attention_two.wg"
-        // schedule two_64_longest extends two_80
+#line 87 "schedules/hopper/attention_two.wg"
+        // schedule two_64_longest extends two_64
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
         ptx::mbarrier_arrive(work_full + 8 * work_stage);
@@ -269,17 +272,21 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           work_phase ^= 1;
         }
         if (item >= total) break;
-        const int combinations = B * G * R;
-        const int section = min(max(32768 / max(N, 1), 1) * R, combinations);
-        const int place = item % (section * i_blocks);
-        const int first = item / (section * i_blocks) * section;
-        const int wide = min(section, combinations - first);
-        const int i_lo = (i_blocks - 1 - place / wide) * 128;
-        const int rest = first + place % wide;
-        const int r = rest % R;
-        const int rest2 = rest / R;
-        const int g = rest2 % G;
-        const int b = rest2 / G;
+        const int missing = section_width.value - section_first.value;
+        const int skipped = missing * i_blocks;
+        const int whole = item + skipped;
+        const int nth = ptx::divided(whole, section_items);
+        const int place = whole - max(nth * section_items.value, skipped);
+        const int first = max(nth * section_width.value, missing) - missing;
+        const Divisor wide = nth == 0 ? section_first : section_width;
+        const int outer = ptx::divided(place, wide);
+        const int i_lo = (i_blocks - 1 - outer) * 128;
+        const int rest = first + place - outer * wide.value;
+        const int rest2 = ptx::divided(rest, r_divisor);
+        const int r = rest - rest2 * R;
+        const int rest3 = ptx::divided(rest2, g_divisor);
+        const int g = rest2 - rest3 * G;
+        const int b = rest3;
         const int j_hi = min((N + 63) >> 6, (min(i_lo + 128, M) + N - M + 63) >> 6);
         const int j_n = max(j_hi, 0);
 #line 17 "schedules/hopper/attention_two.wg"
@@ -398,8 +405,8 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
           }
         }
-#line 68 "schedules/hopper/attention_two.wg"
-        // schedule two_64_longest extends two_80
+#line 87 "schedules/hopper/attention_two.wg"
+        // schedule two_64_longest extends two_64
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
         ++item_ordinal;
       }
@@ -455,17 +462,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
     bool P_max_grown;  // one for the warp
     float P_max_corr[2];
     float (&P)[32] = S;
-    // warpgroup 0 has the first turn
-    if (wg == 0) {
-#line 54 "schedules/hopper/attention_two.wg"
-      // in turn
-      ptx::bar_arrive(1, 256);
-    }
     const int i_blocks = (M + 127) >> 7;
     #pragma unroll 1
     while (true) {
-#line 68 "schedules/hopper/attention_two.wg"
-      // schedule two_64_longest extends two_80
+#line 87 "schedules/hopper/attention_two.wg"
+      // schedule two_64_longest extends two_64
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
       if (lane == 0) ptx::mbarrier_arrive(work_empty + 8 * work_stage);
@@ -474,17 +475,21 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         work_phase ^= 1;
       }
       if (item < 0) break;
-      const int combinations = B * G * R;
-      const int section = min(max(32768 / max(N, 1), 1) * R, combinations);
-      const int place = item % (section * i_blocks);
-      const int first = item / (section * i_blocks) * section;
-      const int wide = min(section, combinations - first);
-      const int i_lo = (i_blocks - 1 - place / wide) * 128;
-      const int rest = first + place % wide;
-      const int r = rest % R;
-      const int rest2 = rest / R;
-      const int g = rest2 % G;
-      const int b = rest2 / G;
+      const int missing = section_width.value - section_first.value;
+      const int skipped = missing * i_blocks;
+      const int whole = item + skipped;
+      const int nth = ptx::divided(whole, section_items);
+      const int place = whole - max(nth * section_items.value, skipped);
+      const int first = max(nth * section_width.value, missing) - missing;
+      const Divisor wide = nth == 0 ? section_first : section_width;
+      const int outer = ptx::divided(place, wide);
+      const int i_lo = (i_blocks - 1 - outer) * 128;
+      const int rest = first + place - outer * wide.value;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      const int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      const int g = rest2 - rest3 * G;
+      const int b = rest3;
       const int j_hi = min((N + 63) >> 6, (min(i_lo + 128, M) + N - M + 63) >> 6);
       const int j_n = max(j_hi, 0);
       const int j_where = j_hi - ((i_lo + wg * 64 + N - M + 1) >> 6);
@@ -494,13 +499,13 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       const int j_first = j_n + max(j_hi - min((N + 63) >> 6, (min(i_lo + wg * 64 + 64, M) + N - M + 63) >> 6),
           0) * j_some - j_n * j_some;
       const int j_last = j_n + min(j_n, j_hi) * j_some - j_n * j_some;
-#line 52 "schedules/hopper/attention_two.wg"
+#line 73 "schedules/hopper/attention_two.wg"
       // await Qs
       ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = 0; j_empty < j_first; ++j_empty) {
-#line 53 "schedules/hopper/attention_two.wg"
+#line 74 "schedules/hopper/attention_two.wg"
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
@@ -508,16 +513,6 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-        if (j_empty + 2 <= j_n) {
-#line 54 "schedules/hopper/attention_two.wg"
-          // in turn
-          // my turn, with nothing to do
-          ptx::bar_sync(wg + 1, 256);
-          // the next one's turn
-          ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-        }
-#line 53 "schedules/hopper/attention_two.wg"
-        // for j
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
         if (++Vs_stage == 2) {
@@ -526,7 +521,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
       }
       if (j_first < j_last) {
-#line 55 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
         // issue S[j+1] = wgmma(Qs, Ks[j+1])
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
@@ -540,7 +535,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           ptx::wgmma_m64n64k16_f16_ss(S, a_matrix, b_matrix, k != 0);
         }
         ptx::wgmma_commit();
-#line 58 "schedules/hopper/attention_two.wg"
+#line 77 "schedules/hopper/attention_two.wg"
         // await S[j+1]
         ptx::wgmma_wait<0>();
         ptx::ready(S);
@@ -549,7 +544,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-#line 59 "schedules/hopper/attention_two.wg"
+#line 78 "schedules/hopper/attention_two.wg"
         // compute P[j+1]
         // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
@@ -632,14 +627,14 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
               fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
-#line 61 "schedules/hopper/attention_two.wg"
+#line 80 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 16; ++at)
           P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
         // no row sees these: a NaN in them must not count
         if (j_seen_to < min(j_hi * 64, N) && j_first >= 0 && j_first <= 0) {
-#line 62 "schedules/hopper/attention_two.wg"
+#line 81 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           {
@@ -655,19 +650,17 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           }
           ptx::fence_async();
           // cleared
-          ptx::bar_sync(wg + 3, 128);
+          ptx::bar_sync(wg + 1, 128);
         }
-#line 62 "schedules/hopper/attention_two.wg"
+#line 81 "schedules/hopper/attention_two.wg"
         // rescale O when grown by 8
         ptx::fresh(O);
         // mask {where: partial}
         #pragma unroll 1
         for (int j_pos = j_first; j_pos < min(j_where - 1, j_last - 1); ++j_pos) {
-#line 55 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
-          // my turn
-          ptx::bar_sync(wg + 1, 256);
           ptx::wgmma_fence();
           ptx::fresh(S);
           const unsigned Qs_at2 = Qs_matrix + wg * 2048;
@@ -679,7 +672,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             ptx::wgmma_m64n64k16_f16_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 56 "schedules/hopper/attention_two.wg"
+#line 76 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           ptx::wgmma_fence();
@@ -691,9 +684,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
                 b_matrix, k != 0 || j_first < j_pos);
           }
           ptx::wgmma_commit();
-          // the next one's turn
-          ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-#line 58 "schedules/hopper/attention_two.wg"
+#line 77 "schedules/hopper/attention_two.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
@@ -702,7 +693,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 59 "schedules/hopper/attention_two.wg"
+#line 78 "schedules/hopper/attention_two.wg"
           // compute P[j+1]
           // S = select(i + N - M - j >= 0, S, -inf)
           {
@@ -809,7 +800,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
                   fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 60 "schedules/hopper/attention_two.wg"
+#line 79 "schedules/hopper/attention_two.wg"
           // await O[j]
           ptx::wgmma_wait<0>();
           ptx::ready(O);
@@ -818,12 +809,12 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
-#line 61 "schedules/hopper/attention_two.wg"
+#line 80 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 16; ++at)
             P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
-#line 62 "schedules/hopper/attention_two.wg"
+#line 81 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -836,11 +827,9 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
         #pragma unroll 1
         for (int j_pos = max(j_first, min(j_where - 1, j_last - 1)); j_pos < j_last - 1; ++j_pos) {
-#line 55 "schedules/hopper/attention_two.wg"
+#line 75 "schedules/hopper/attention_two.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
-          // my turn
-          ptx::bar_sync(wg + 1, 256);
           ptx::wgmma_fence();
           ptx::fresh(S);
           const unsigned Qs_at2 = Qs_matrix + wg * 2048;
@@ -852,7 +841,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             ptx::wgmma_m64n64k16_f16_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 56 "schedules/hopper/attention_two.wg"
+#line 76 "schedules/hopper/attention_two.wg"
           // issue O += wgmma(P[j], Vs[j])
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           ptx::wgmma_fence();
@@ -864,9 +853,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
                 b_matrix, k != 0 || j_first < j_pos);
           }
           ptx::wgmma_commit();
-          // the next one's turn
-          ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-#line 58 "schedules/hopper/attention_two.wg"
+#line 77 "schedules/hopper/attention_two.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
@@ -875,7 +862,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 59 "schedules/hopper/attention_two.wg"
+#line 78 "schedules/hopper/attention_two.wg"
           // compute P[j+1]
           // P.max.new = max(P.max, S over j) of this lane
           {
@@ -962,7 +949,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
                   fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
           }
-#line 60 "schedules/hopper/attention_two.wg"
+#line 79 "schedules/hopper/attention_two.wg"
           // await O[j]
           ptx::wgmma_wait<0>();
           ptx::ready(O);
@@ -971,12 +958,12 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
-#line 61 "schedules/hopper/attention_two.wg"
+#line 80 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 16; ++at)
             P_frag[at] = ptx::pack_f16(P[2 * at], P[2 * at + 1]);
-#line 62 "schedules/hopper/attention_two.wg"
+#line 81 "schedules/hopper/attention_two.wg"
           // rescale O when grown by 8
           if (P_max_grown) {
             // O = (O * P.max.corr)
@@ -987,7 +974,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             }
           }
         }
-#line 56 "schedules/hopper/attention_two.wg"
+#line 76 "schedules/hopper/attention_two.wg"
         // issue O += wgmma(P[j], Vs[j])
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         ptx::wgmma_fence();
@@ -999,7 +986,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
               b_matrix, k != 0 || j_first + 2 <= j_last);
         }
         ptx::wgmma_commit();
-#line 60 "schedules/hopper/attention_two.wg"
+#line 79 "schedules/hopper/attention_two.wg"
         // await O[j]
         ptx::wgmma_wait<0>();
         ptx::ready(O);
@@ -1034,7 +1021,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = j_last; j_empty < j_n; ++j_empty) {
-#line 53 "schedules/hopper/attention_two.wg"
+#line 74 "schedules/hopper/attention_two.wg"
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
@@ -1042,16 +1029,6 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-        if (j_first < j_last || j_empty + 2 <= j_n) {
-#line 54 "schedules/hopper/attention_two.wg"
-          // in turn
-          // my turn, with nothing to do
-          ptx::bar_sync(wg + 1, 256);
-          // the next one's turn
-          ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
-        }
-#line 53 "schedules/hopper/attention_two.wg"
-        // for j
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
         if (++Vs_stage == 2) {
@@ -1059,11 +1036,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
           Vs_phase ^= 1;
         }
       }
-#line 62 "schedules/hopper/attention_two.wg"
+#line 81 "schedules/hopper/attention_two.wg"
       // rescale O when grown by 8
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row
@@ -1089,7 +1066,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       // lent to part 0 of O
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       if (wg >= 0 && wg == 0) {
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         {
           const unsigned tile = Os + Vs_stage * 32768;
@@ -1106,7 +1083,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
         ptx::fence_async();
         // written
-        ptx::bar_sync(wg + 3, 128);
+        ptx::bar_sync(wg + 1, 128);
         if (thread == 0) {
           ptx::tma_store_5d(Os_map, 0, i_lo + wg * 64, 0, g * R + r, b, Os + Vs_stage * 32768);
           ptx::tma_store_commit();
@@ -1117,11 +1094,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
       }
       else {
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
       }
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       if (++Vs_stage == 2) {
         Vs_stage = 0;
@@ -1130,7 +1107,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
       // lent to part 1 of O
       ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
       if (wg > 0 && wg <= 1) {
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         {
           const unsigned tile = Os + Vs_stage * 32768;
@@ -1147,7 +1124,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
         ptx::fence_async();
         // written
-        ptx::bar_sync(wg + 3, 128);
+        ptx::bar_sync(wg + 1, 128);
         if (thread == 0) {
           ptx::tma_store_5d(Os_map, 0, i_lo + wg * 64, 0, g * R + r, b, Os + Vs_stage * 32768);
           ptx::tma_store_commit();
@@ -1158,11 +1135,11 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         }
       }
       else {
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
         // finish O, L via Os
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
       }
-#line 64 "schedules/hopper/attention_two.wg"
+#line 83 "schedules/hopper/attention_two.wg"
       // finish O, L via Os
       if (++Vs_stage == 2) {
         Vs_stage = 0;

@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -189,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, float scale_1) {
+    float scale, float scale_1, Divisor g_divisor, Divisor r_divisor, Divisor i_divisor) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 2 x 64 x 128 bf16, 128-byte swizzle
@@ -232,15 +237,16 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
       const int total = B * G * R * i_blocks;
       int item = blockIdx.x;
       int item_begun = 0;  // whether the item before has begun this one
-      int i_lo = item % i_blocks * 128;
-      const int rest = item / i_blocks;
-      int r = rest % R;
-      const int rest2 = rest / R;
-      int g = rest2 % G;
-      int b = rest2 / G;
+      const int rest = ptx::divided(item, i_divisor);
+      int i_lo = (item - rest * i_blocks) * 128;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      int g = rest2 - rest3 * G;
+      int b = rest3;
       #pragma unroll 1
       while (item < total) {
-#line 75 "schedules/hopper/attention_two.wg"
+#line 93 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
         const int j_n = max(j_hi, 0);
@@ -301,12 +307,13 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         const int next = item + gridDim.x;
         const int item_follows = next < total;
         const int seen = item_follows ? next : item;
-        const int next_i_lo = seen % i_blocks * 128;
-        const int rest3 = seen / i_blocks;
-        const int next_r = rest3 % R;
-        const int rest4 = rest3 / R;
-        const int next_g = rest4 % G;
-        const int next_b = rest4 / G;
+        const int rest4 = ptx::divided(seen, i_divisor);
+        const int next_i_lo = (seen - rest4 * i_blocks) * 128;
+        const int rest5 = ptx::divided(rest4, r_divisor);
+        const int next_r = rest4 - rest5 * R;
+        const int rest6 = ptx::divided(rest5, g_divisor);
+        const int next_g = rest5 - rest6 * G;
+        const int next_b = rest6;
         const int next_j_hi = min((N + 127) >> 7, (min(next_i_lo + 128, M) + N - M + 127) >> 7);
         const int next_j_n = max(next_j_hi, 0);
         // 1 if both have a tile
@@ -374,7 +381,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
             }
           }
         }
-#line 75 "schedules/hopper/attention_two.wg"
+#line 93 "schedules/hopper/attention_two.wg"
         // schedule two_joined extends two
         item_begun = item_joined;
         item = next;
@@ -426,15 +433,16 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
     const int total = B * G * R * i_blocks;
     int item = blockIdx.x;
     int item_begun = 0;  // whether the item before has begun this one
-    int i_lo = item % i_blocks * 128;
-    const int rest = item / i_blocks;
-    int r = rest % R;
-    const int rest2 = rest / R;
-    int g = rest2 % G;
-    int b = rest2 / G;
+    const int rest = ptx::divided(item, i_divisor);
+    int i_lo = (item - rest * i_blocks) * 128;
+    const int rest2 = ptx::divided(rest, r_divisor);
+    int r = rest - rest2 * R;
+    const int rest3 = ptx::divided(rest2, g_divisor);
+    int g = rest2 - rest3 * G;
+    int b = rest3;
     #pragma unroll 1
     while (item < total) {
-#line 75 "schedules/hopper/attention_two.wg"
+#line 93 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
       const int j_n = max(j_hi, 0);
@@ -931,12 +939,13 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
       const int next = item + gridDim.x;
       const int item_follows = next < total;
       const int seen = item_follows ? next : item;
-      const int next_i_lo = seen % i_blocks * 128;
-      const int rest3 = seen / i_blocks;
-      const int next_r = rest3 % R;
-      const int rest4 = rest3 / R;
-      const int next_g = rest4 % G;
-      const int next_b = rest4 / G;
+      const int rest4 = ptx::divided(seen, i_divisor);
+      const int next_i_lo = (seen - rest4 * i_blocks) * 128;
+      const int rest5 = ptx::divided(rest4, r_divisor);
+      const int next_r = rest4 - rest5 * R;
+      const int rest6 = ptx::divided(rest5, g_divisor);
+      const int next_g = rest5 - rest6 * G;
+      const int next_b = rest6;
       const int next_j_hi = min((N + 127) >> 7, (min(next_i_lo + 128, M) + N - M + 127) >> 7);
       const int next_j_n = max(next_j_hi, 0);
       // 1 if both have a tile
@@ -1209,7 +1218,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         for (int half = 0; half < 2; ++half)
           P_sum[half] = P_sum_next[half];
       }
-#line 75 "schedules/hopper/attention_two.wg"
+#line 93 "schedules/hopper/attention_two.wg"
       // schedule two_joined extends two
       item_begun = item_joined;
       item = next;

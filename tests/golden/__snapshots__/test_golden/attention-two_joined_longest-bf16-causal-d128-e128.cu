@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -199,7 +204,8 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, float* L_ptr,
     long long L_stride0, long long L_stride1, long long L_stride2, int B, int G, int R, int M, int N,
-    float scale, float scale_1, int work_next) {
+    float scale, float scale_1, Divisor section_items, Divisor section_width, Divisor section_first,
+    Divisor g_divisor, Divisor r_divisor, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 2 x 2 x 64 x 128 bf16, 128-byte swizzle
@@ -248,20 +254,24 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
       const int total = B * G * R * i_blocks;
       int item = blockIdx.x;
       int item_begun = 0;  // whether the item before has begun this one
-      const int combinations = B * G * R;
-      const int section = min(max(65536 / max(N, 1), 1) * R, combinations);
-      const int place = item % (section * i_blocks);
-      const int first = item / (section * i_blocks) * section;
-      const int wide = min(section, combinations - first);
-      int i_lo = (i_blocks - 1 - place / wide) * 128;
-      const int rest = first + place % wide;
-      int r = rest % R;
-      const int rest2 = rest / R;
-      int g = rest2 % G;
-      int b = rest2 / G;
+      const int missing = section_width.value - section_first.value;
+      const int skipped = missing * i_blocks;
+      const int whole = item + skipped;
+      const int nth = ptx::divided(whole, section_items);
+      const int place = whole - max(nth * section_items.value, skipped);
+      const int first = max(nth * section_width.value, missing) - missing;
+      const Divisor wide = nth == 0 ? section_first : section_width;
+      const int outer = ptx::divided(place, wide);
+      int i_lo = (i_blocks - 1 - outer) * 128;
+      const int rest = first + place - outer * wide.value;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      int g = rest2 - rest3 * G;
+      int b = rest3;
       #pragma unroll 1
       while (item < total) {
-#line 80 "schedules/hopper/attention_two.wg"
+#line 98 "schedules/hopper/attention_two.wg"
         // schedule two_joined_longest extends two
         const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
         const int j_n = max(j_hi, 0);
@@ -329,17 +339,21 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
         }
         const int item_follows = next < total;
         const int seen = item_follows ? next : item;
-        const int combinations2 = B * G * R;
-        const int section2 = min(max(65536 / max(N, 1), 1) * R, combinations2);
-        const int place2 = seen % (section2 * i_blocks);
-        const int first2 = seen / (section2 * i_blocks) * section2;
-        const int wide2 = min(section2, combinations2 - first2);
-        const int next_i_lo = (i_blocks - 1 - place2 / wide2) * 128;
-        const int rest3 = first2 + place2 % wide2;
-        const int next_r = rest3 % R;
-        const int rest4 = rest3 / R;
-        const int next_g = rest4 % G;
-        const int next_b = rest4 / G;
+        const int missing2 = section_width.value - section_first.value;
+        const int skipped2 = missing2 * i_blocks;
+        const int whole2 = seen + skipped2;
+        const int nth2 = ptx::divided(whole2, section_items);
+        const int place2 = whole2 - max(nth2 * section_items.value, skipped2);
+        const int first2 = max(nth2 * section_width.value, missing2) - missing2;
+        const Divisor wide2 = nth2 == 0 ? section_first : section_width;
+        const int outer2 = ptx::divided(place2, wide2);
+        const int next_i_lo = (i_blocks - 1 - outer2) * 128;
+        const int rest4 = first2 + place2 - outer2 * wide2.value;
+        const int rest5 = ptx::divided(rest4, r_divisor);
+        const int next_r = rest4 - rest5 * R;
+        const int rest6 = ptx::divided(rest5, g_divisor);
+        const int next_g = rest5 - rest6 * G;
+        const int next_b = rest6;
         const int next_j_hi = min((N + 127) >> 7, (min(next_i_lo + 128, M) + N - M + 127) >> 7);
         const int next_j_n = max(next_j_hi, 0);
         // 1 if both have a tile
@@ -407,7 +421,7 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
             }
           }
         }
-#line 80 "schedules/hopper/attention_two.wg"
+#line 98 "schedules/hopper/attention_two.wg"
         // schedule two_joined_longest extends two
         item_begun = item_joined;
         item = next;
@@ -464,20 +478,24 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
     const int i_blocks = (M + 127) >> 7;
     int item = blockIdx.x;
     int item_begun = 0;  // whether the item before has begun this one
-    const int combinations = B * G * R;
-    const int section = min(max(65536 / max(N, 1), 1) * R, combinations);
-    const int place = item % (section * i_blocks);
-    const int first = item / (section * i_blocks) * section;
-    const int wide = min(section, combinations - first);
-    int i_lo = (i_blocks - 1 - place / wide) * 128;
-    const int rest = first + place % wide;
-    int r = rest % R;
-    const int rest2 = rest / R;
-    int g = rest2 % G;
-    int b = rest2 / G;
+    const int missing = section_width.value - section_first.value;
+    const int skipped = missing * i_blocks;
+    const int whole = item + skipped;
+    const int nth = ptx::divided(whole, section_items);
+    const int place = whole - max(nth * section_items.value, skipped);
+    const int first = max(nth * section_width.value, missing) - missing;
+    const Divisor wide = nth == 0 ? section_first : section_width;
+    const int outer = ptx::divided(place, wide);
+    int i_lo = (i_blocks - 1 - outer) * 128;
+    const int rest = first + place - outer * wide.value;
+    const int rest2 = ptx::divided(rest, r_divisor);
+    int r = rest - rest2 * R;
+    const int rest3 = ptx::divided(rest2, g_divisor);
+    int g = rest2 - rest3 * G;
+    int b = rest3;
     #pragma unroll 1
     while (item >= 0) {
-#line 80 "schedules/hopper/attention_two.wg"
+#line 98 "schedules/hopper/attention_two.wg"
       // schedule two_joined_longest extends two
       const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
       const int j_n = max(j_hi, 0);
@@ -980,17 +998,21 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
       }
       const int item_follows = next >= 0;
       const int seen = item_follows ? next : item;
-      const int combinations2 = B * G * R;
-      const int section2 = min(max(65536 / max(N, 1), 1) * R, combinations2);
-      const int place2 = seen % (section2 * i_blocks);
-      const int first2 = seen / (section2 * i_blocks) * section2;
-      const int wide2 = min(section2, combinations2 - first2);
-      const int next_i_lo = (i_blocks - 1 - place2 / wide2) * 128;
-      const int rest3 = first2 + place2 % wide2;
-      const int next_r = rest3 % R;
-      const int rest4 = rest3 / R;
-      const int next_g = rest4 % G;
-      const int next_b = rest4 / G;
+      const int missing2 = section_width.value - section_first.value;
+      const int skipped2 = missing2 * i_blocks;
+      const int whole2 = seen + skipped2;
+      const int nth2 = ptx::divided(whole2, section_items);
+      const int place2 = whole2 - max(nth2 * section_items.value, skipped2);
+      const int first2 = max(nth2 * section_width.value, missing2) - missing2;
+      const Divisor wide2 = nth2 == 0 ? section_first : section_width;
+      const int outer2 = ptx::divided(place2, wide2);
+      const int next_i_lo = (i_blocks - 1 - outer2) * 128;
+      const int rest4 = first2 + place2 - outer2 * wide2.value;
+      const int rest5 = ptx::divided(rest4, r_divisor);
+      const int next_r = rest4 - rest5 * R;
+      const int rest6 = ptx::divided(rest5, g_divisor);
+      const int next_g = rest5 - rest6 * G;
+      const int next_b = rest6;
       const int next_j_hi = min((N + 127) >> 7, (min(next_i_lo + 128, M) + N - M + 127) >> 7);
       const int next_j_n = max(next_j_hi, 0);
       // 1 if both have a tile
@@ -1263,7 +1285,7 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
         for (int half = 0; half < 2; ++half)
           P_sum[half] = P_sum_next[half];
       }
-#line 80 "schedules/hopper/attention_two.wg"
+#line 98 "schedules/hopper/attention_two.wg"
       // schedule two_joined_longest extends two
       item_begun = item_joined;
       item = next;

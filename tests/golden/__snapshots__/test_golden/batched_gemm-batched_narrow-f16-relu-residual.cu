@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -150,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 batched_gemm_batched_narrow(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Cs_map, const unsigned short* __restrict__ R_ptr, long long R_stride0,
     long long R_stride1, long long R_stride2, unsigned short* C_ptr, long long C_stride0, long long C_stride1,
-    long long C_stride2, int Z, int M, int N, int K, int C_tma) {
+    long long C_stride2, int Z, int M, int N, int K, Divisor i_divisor, Divisor n_divisor, int C_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 5 x 2 x 64 x 64 f16, 128-byte swizzle
@@ -182,10 +187,11 @@ batched_gemm_batched_narrow(const __grid_constant__ TMap As_map, const __grid_co
       const int total = Z * i_blocks * n_blocks;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int n_lo = item % n_blocks * 128;
-        const int rest = item / n_blocks;
-        const int i_lo = rest % i_blocks * 128;
-        const int z = rest / i_blocks;
+        const int rest = ptx::divided(item, n_divisor);
+        const int n_lo = (item - rest * n_blocks) * 128;
+        const int rest2 = ptx::divided(rest, i_divisor);
+        const int i_lo = (rest - rest2 * i_blocks) * 128;
+        const int z = rest2;
 #line 4 "schedules/hopper/batched_gemm_narrow.wg"
         // schedule batched_narrow for batched_gemm on sm_90a
         const int k_hi = (K + 63) >> 6;
@@ -226,10 +232,11 @@ batched_gemm_batched_narrow(const __grid_constant__ TMap As_map, const __grid_co
     const int total = Z * i_blocks * n_blocks;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int n_lo = item % n_blocks * 128;
-      const int rest = item / n_blocks;
-      const int i_lo = rest % i_blocks * 128;
-      const int z = rest / i_blocks;
+      const int rest = ptx::divided(item, n_divisor);
+      const int n_lo = (item - rest * n_blocks) * 128;
+      const int rest2 = ptx::divided(rest, i_divisor);
+      const int i_lo = (rest - rest2 * i_blocks) * 128;
+      const int z = rest2;
 #line 4 "schedules/hopper/batched_gemm_narrow.wg"
       // schedule batched_narrow for batched_gemm on sm_90a
       const int k_hi = (K + 63) >> 6;

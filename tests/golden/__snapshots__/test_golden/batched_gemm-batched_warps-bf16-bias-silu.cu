@@ -1,7 +1,12 @@
 // batched_gemm_batched_warps: program batched_gemm, schedule batched_warps, target sm_80
 // 128 threads (math 1 x 128 threads), 98304 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -84,7 +89,7 @@ batched_gemm_batched_warps(const unsigned short* __restrict__ A_ptr, long long A
     long long A_stride2, const unsigned short* __restrict__ B_ptr, long long B_stride0, long long B_stride1,
     long long B_stride2, const unsigned short* __restrict__ b_ptr, long long b_stride0, long long b_stride1,
     unsigned short* C_ptr, long long C_stride0, long long C_stride1, long long C_stride2, int Z, int M, int N,
-    int K, int C_tma) {
+    int K, Divisor i_divisor, Divisor n_divisor, int C_tma) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 2 x 128 x 64 bf16, 128-byte swizzle
@@ -100,10 +105,11 @@ batched_gemm_batched_warps(const unsigned short* __restrict__ A_ptr, long long A
   const int item = blockIdx.x;
   const int i_blocks = (M + 127) >> 7;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int rest = item / n_blocks;
-  const int i_lo = rest % i_blocks * 128;
-  const int z = rest / i_blocks;
+  const int rest = ptx::divided(item, n_divisor);
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int rest2 = ptx::divided(rest, i_divisor);
+  const int i_lo = (rest - rest2 * i_blocks) * 128;
+  const int z = rest2;
 #line 4 "schedules/ampere/batched_gemm_warps.wg"
   // schedule batched_warps for batched_gemm on sm_80
   const int k_hi = (K + 63) >> 6;

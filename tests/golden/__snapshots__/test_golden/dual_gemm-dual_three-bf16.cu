@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -155,7 +160,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 extern "C" __global__ void __launch_bounds__(512, 1)
 dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Ds_map, const __grid_constant__ TMap Ys_map, unsigned short* Y_ptr,
-    long long Y_stride0, long long Y_stride1, int M, int N, int K, int Y_tma) {
+    long long Y_stride0, long long Y_stride1, int M, int N, int K, Divisor section_items,
+    Divisor section_width, Divisor section_first, int Y_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 4 x 3 x 64 x 64 bf16, 128-byte swizzle
@@ -190,13 +196,16 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
       int item_ordinal = 0;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int combinations = n_blocks;
-        const int section = min(max(9362 / max(K, 1), 1), combinations);
-        const int place = item % (section * i_blocks);
-        const int first = item / (section * i_blocks) * section;
-        const int wide = min(section, combinations - first);
-        const int i_lo = place / wide * 192;
-        const int n_lo = (first + place % wide) * 128;
+        const int missing = section_width.value - section_first.value;
+        const int skipped = missing * i_blocks;
+        const int whole = item + skipped;
+        const int nth = ptx::divided(whole, section_items);
+        const int place = whole - max(nth * section_items.value, skipped);
+        const int first = max(nth * section_width.value, missing) - missing;
+        const Divisor wide = nth == 0 ? section_first : section_width;
+        const int outer = ptx::divided(place, wide);
+        const int i_lo = outer * 192;
+        const int n_lo = (first + place - outer * wide.value) * 128;
 #line 5 "schedules/hopper/dual_gemm_three.wg"
         // schedule dual_three for dual_gemm on sm_90a
         const int k_hi = (K + 63) >> 6;
@@ -316,13 +325,16 @@ dual_gemm_dual_three(const __grid_constant__ TMap As_map, const __grid_constant_
     const int total = n_blocks * i_blocks;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int combinations = n_blocks;
-      const int section = min(max(9362 / max(K, 1), 1), combinations);
-      const int place = item % (section * i_blocks);
-      const int first = item / (section * i_blocks) * section;
-      const int wide = min(section, combinations - first);
-      const int i_lo = place / wide * 192;
-      const int n_lo = (first + place % wide) * 128;
+      const int missing = section_width.value - section_first.value;
+      const int skipped = missing * i_blocks;
+      const int whole = item + skipped;
+      const int nth = ptx::divided(whole, section_items);
+      const int place = whole - max(nth * section_items.value, skipped);
+      const int first = max(nth * section_width.value, missing) - missing;
+      const Divisor wide = nth == 0 ? section_first : section_width;
+      const int outer = ptx::divided(place, wide);
+      const int i_lo = outer * 192;
+      const int n_lo = (first + place - outer * wide.value) * 128;
 #line 5 "schedules/hopper/dual_gemm_three.wg"
       // schedule dual_three for dual_gemm on sm_90a
       const int k_hi = (K + 63) >> 6;

@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -155,7 +160,7 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 extern "C" __global__ void __launch_bounds__(384, 1)
 dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Ds_map, const __grid_constant__ TMap Ys_map, unsigned short* Y_ptr,
-    long long Y_stride0, long long Y_stride1, int M, int N, int K, int Y_tma) {
+    long long Y_stride0, long long Y_stride1, int M, int N, int K, Divisor n_divisor, int Y_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 4 x 64 x 64 bf16, 128-byte swizzle
@@ -189,8 +194,9 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
       const int total = i_blocks * n_blocks;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int n_lo = item % n_blocks * 128;
-        const int i_lo = item / n_blocks * 64;
+        const int rest = ptx::divided(item, n_divisor);
+        const int n_lo = (item - rest * n_blocks) * 128;
+        const int i_lo = rest * 64;
 #line 4 "schedules/hopper/dual_gemm_turns.wg"
         // schedule dual_turns for dual_gemm on sm_90a
         const int k_hi = (K + 63) >> 6;
@@ -238,8 +244,9 @@ dual_gemm_dual_turns(const __grid_constant__ TMap As_map, const __grid_constant_
     int item_ordinal = 0;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int n_lo = item % n_blocks * 128;
-      const int i_lo = item / n_blocks * 64;
+      const int rest = ptx::divided(item, n_divisor);
+      const int n_lo = (item - rest * n_blocks) * 128;
+      const int i_lo = rest * 64;
 #line 4 "schedules/hopper/dual_gemm_turns.wg"
       // schedule dual_turns for dual_gemm on sm_90a
       const int k_hi = (K + 63) >> 6;

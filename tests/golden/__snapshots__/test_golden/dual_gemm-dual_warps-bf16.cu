@@ -1,7 +1,12 @@
 // dual_gemm_dual_warps: program dual_gemm, schedule dual_warps, target sm_80
 // 128 threads (math 1 x 128 threads), 81920 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -80,7 +85,8 @@ extern "C" __global__ void __launch_bounds__(128, 2)
 dual_gemm_dual_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long long A_stride1,
     const unsigned short* __restrict__ B1_ptr, long long B1_stride0, long long B1_stride1,
     const unsigned short* __restrict__ B2_ptr, long long B2_stride0, long long B2_stride1,
-    unsigned short* Y_ptr, long long Y_stride0, long long Y_stride1, int M, int N, int K, int Y_tma) {
+    unsigned short* Y_ptr, long long Y_stride0, long long Y_stride1, int M, int N, int K, Divisor n_divisor,
+    int Y_tma) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 2 x 128 x 64 bf16, 128-byte swizzle
@@ -97,8 +103,9 @@ dual_gemm_dual_warps(const unsigned short* __restrict__ A_ptr, long long A_strid
   float Up[64];
   const int item = blockIdx.x;
   const int n_blocks = (N + 63) >> 6;
-  const int n_lo = item % n_blocks * 64;
-  const int i_lo = item / n_blocks * 128;
+  const int rest = ptx::divided(item, n_divisor);
+  const int n_lo = (item - rest * n_blocks) * 64;
+  const int i_lo = rest * 128;
 #line 4 "schedules/ampere/dual_gemm_warps.wg"
   // schedule dual_warps for dual_gemm on sm_80
   const int k_hi = (K + 63) >> 6;

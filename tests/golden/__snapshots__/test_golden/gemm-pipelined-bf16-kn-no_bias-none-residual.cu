@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -152,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Cs_map, const unsigned short* __restrict__ R_ptr, long long R_stride0,
     long long R_stride1, unsigned short* C_ptr, long long C_stride0, long long C_stride1, int M, int N, int K,
-    int C_tma) {
+    Divisor n_divisor, int C_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 3 x 2 x 64 x 64 bf16, 128-byte swizzle
@@ -181,8 +186,9 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
     if (thread == 0) {
       const int item = blockIdx.x;
       const int n_blocks = (N + 255) >> 8;
-      const int n_lo = item % n_blocks * 256;
-      const int i_lo = item / n_blocks * 128;
+      const int rest = ptx::divided(item, n_divisor);
+      const int n_lo = (item - rest * n_blocks) * 256;
+      const int i_lo = rest * 128;
 #line 4 "schedules/hopper/gemm_pipelined.wg"
       // schedule pipelined for gemm on sm_90a
       const int k_hi = (K + 63) >> 6;
@@ -222,8 +228,9 @@ gemm_pipelined(const __grid_constant__ TMap As_map, const __grid_constant__ TMap
     float Acc[128];
     const int item = blockIdx.x;
     const int n_blocks = (N + 255) >> 8;
-    const int n_lo = item % n_blocks * 256;
-    const int i_lo = item / n_blocks * 128;
+    const int rest = ptx::divided(item, n_divisor);
+    const int n_lo = (item - rest * n_blocks) * 256;
+    const int i_lo = rest * 128;
 #line 4 "schedules/hopper/gemm_pipelined.wg"
     // schedule pipelined for gemm on sm_90a
     const int k_hi = (K + 63) >> 6;

@@ -11,8 +11,9 @@ gemm_split_zero_Acc_sum(float* Acc_sum_ptr, long long Acc_sum_stride0, long long
   const int first_col = lane % 4 * 2;  // of its fragments
   const int item = blockIdx.x;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int i_lo = item / n_blocks * 64;
+  const int rest = item / n_blocks;
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int i_lo = rest * 64;
 #line 19 "examples/gemm/gemm.wg"
   // Acc[i,n] = sum[k] A[i,k] * B[n,k] when layout == nk
   // Acc.sum[i, n] = 0.0
@@ -42,10 +43,15 @@ gemm_split_zero_Acc_sum(float* Acc_sum_ptr, long long Acc_sum_stride0, long long
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -140,7 +146,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 gemm_split(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map, float* Acc_sum_ptr,
-    long long Acc_sum_stride0, long long Acc_sum_stride1, int M, int N, int K) {
+    long long Acc_sum_stride0, long long Acc_sum_stride1, int M, int N, int K, Divisor i_divisor,
+    Divisor n_divisor) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 6 x 2 x 64 x 64 f16, 128-byte swizzle
@@ -168,10 +175,11 @@ gemm_split(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_
       const int item = blockIdx.x;
       const int i_blocks = (M + 127) >> 7;
       const int n_blocks = (N + 127) >> 7;
-      const int n_lo = item % n_blocks * 128;
-      const int rest = item / n_blocks;
-      const int i_lo = rest % i_blocks * 128;
-      const int s = rest / i_blocks;
+      const int rest = ptx::divided(item, n_divisor);
+      const int n_lo = (item - rest * n_blocks) * 128;
+      const int rest2 = ptx::divided(rest, i_divisor);
+      const int i_lo = (rest - rest2 * i_blocks) * 128;
+      const int s = rest2;
 #line 4 "schedules/hopper/gemm_split.wg"
       // schedule split for gemm on sm_90a
       const int k_hi = (K + 63) >> 6;
@@ -213,10 +221,11 @@ gemm_split(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_
     const int item = blockIdx.x;
     const int i_blocks = (M + 127) >> 7;
     const int n_blocks = (N + 127) >> 7;
-    const int n_lo = item % n_blocks * 128;
-    const int rest = item / n_blocks;
-    const int i_lo = rest % i_blocks * 128;
-    const int s = rest / i_blocks;
+    const int rest = ptx::divided(item, n_divisor);
+    const int n_lo = (item - rest * n_blocks) * 128;
+    const int rest2 = ptx::divided(rest, i_divisor);
+    const int i_lo = (rest - rest2 * i_blocks) * 128;
+    const int s = rest2;
 #line 4 "schedules/hopper/gemm_split.wg"
     // schedule split for gemm on sm_90a
     const int k_hi = (K + 63) >> 6;
@@ -360,8 +369,9 @@ gemm_split_finish_C(unsigned short* C_ptr, long long C_stride0, long long C_stri
   const int first_col = lane % 4 * 2;  // of its fragments
   const int item = blockIdx.x;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int i_lo = item / n_blocks * 64;
+  const int rest = item / n_blocks;
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int i_lo = rest * 64;
 #line 30 "examples/gemm/gemm.wg"
   // C[i,n] = F[i,n] + R[i,n] when residual
   // C[i, n] = (gelu((Acc.sum[i, n] + b[n])) + R[i, n])

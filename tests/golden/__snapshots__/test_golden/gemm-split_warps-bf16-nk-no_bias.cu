@@ -11,8 +11,9 @@ gemm_split_warps_zero_Acc_sum(float* Acc_sum_ptr, long long Acc_sum_stride0, lon
   const int first_col = lane % 4 * 2;  // of its fragments
   const int item = blockIdx.x;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int i_lo = item / n_blocks * 64;
+  const int rest = item / n_blocks;
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int i_lo = rest * 64;
 #line 19 "examples/gemm/gemm.wg"
   // Acc[i,n] = sum[k] A[i,k] * B[n,k] when layout == nk
   // Acc.sum[i, n] = 0.0
@@ -40,7 +41,12 @@ gemm_split_warps_zero_Acc_sum(float* Acc_sum_ptr, long long Acc_sum_stride0, lon
 // gemm_split_warps: program gemm, schedule split_warps, target sm_80
 // 128 threads (math 1 x 128 threads), 65536 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -80,7 +86,8 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 extern "C" __global__ void __launch_bounds__(128, 2)
 gemm_split_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long long A_stride1,
     const unsigned short* __restrict__ B_ptr, long long B_stride0, long long B_stride1, float* Acc_sum_ptr,
-    long long Acc_sum_stride0, long long Acc_sum_stride1, int M, int N, int K) {
+    long long Acc_sum_stride0, long long Acc_sum_stride1, int M, int N, int K, Divisor i_divisor,
+    Divisor n_divisor) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 2 x 128 x 64 bf16, 128-byte swizzle
@@ -95,10 +102,11 @@ gemm_split_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, 
   const int item = blockIdx.x;
   const int i_blocks = (M + 127) >> 7;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int rest = item / n_blocks;
-  const int i_lo = rest % i_blocks * 128;
-  const int s = rest / i_blocks;
+  const int rest = ptx::divided(item, n_divisor);
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int rest2 = ptx::divided(rest, i_divisor);
+  const int i_lo = (rest - rest2 * i_blocks) * 128;
+  const int s = rest2;
 #line 4 "schedules/ampere/gemm_split_warps.wg"
   // schedule split_warps for gemm on sm_80
   const int k_hi = (K + 63) >> 6;
@@ -285,8 +293,9 @@ gemm_split_warps_finish_C(unsigned short* C_ptr, long long C_stride0, long long 
   const int first_col = lane % 4 * 2;  // of its fragments
   const int item = blockIdx.x;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int i_lo = item / n_blocks * 64;
+  const int rest = item / n_blocks;
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int i_lo = rest * 64;
 #line 31 "examples/gemm/gemm.wg"
   // C[i,n] = F[i,n]          when not residual
   // C[i, n] = Acc.sum[i, n]

@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -164,7 +169,8 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 extern "C" __global__ void __launch_bounds__(384, 1)
 gemm_turns(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Cs_map, const unsigned short* __restrict__ b_ptr, long long b_stride0,
-    unsigned short* C_ptr, long long C_stride0, long long C_stride1, int M, int N, int K, int C_tma) {
+    unsigned short* C_ptr, long long C_stride0, long long C_stride1, int M, int N, int K, Divisor n_divisor,
+    int C_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 4 x 64 x 64 f16, 128-byte swizzle
@@ -196,8 +202,9 @@ gemm_turns(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_
       const int total = i_blocks * n_blocks;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int n_lo = item % n_blocks * 256;
-        const int i_lo = item / n_blocks * 64;
+        const int rest = ptx::divided(item, n_divisor);
+        const int n_lo = (item - rest * n_blocks) * 256;
+        const int i_lo = rest * 64;
 #line 4 "schedules/hopper/gemm_turns.wg"
         // schedule turns for gemm on sm_90a
         const int k_hi = (K + 63) >> 6;
@@ -246,8 +253,9 @@ gemm_turns(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_
     int item_ordinal = 0;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int n_lo = item % n_blocks * 256;
-      const int i_lo = item / n_blocks * 64;
+      const int rest = ptx::divided(item, n_divisor);
+      const int n_lo = (item - rest * n_blocks) * 256;
+      const int i_lo = rest * 64;
 #line 4 "schedules/hopper/gemm_turns.wg"
       // schedule turns for gemm on sm_90a
       const int k_hi = (K + 63) >> 6;

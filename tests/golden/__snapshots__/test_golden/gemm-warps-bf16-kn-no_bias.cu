@@ -1,7 +1,12 @@
 // gemm_warps: program gemm, schedule warps, target sm_80
 // 128 threads (math 1 x 128 threads), 98304 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -70,7 +75,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 extern "C" __global__ void __launch_bounds__(128, 2)
 gemm_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long long A_stride1,
     const unsigned short* __restrict__ B_ptr, long long B_stride0, long long B_stride1, unsigned short* C_ptr,
-    long long C_stride0, long long C_stride1, int M, int N, int K, int C_tma) {
+    long long C_stride0, long long C_stride1, int M, int N, int K, Divisor n_divisor, int C_tma) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 2 x 128 x 64 bf16, 128-byte swizzle
@@ -85,8 +90,9 @@ gemm_warps(const unsigned short* __restrict__ A_ptr, long long A_stride0, long l
   float Acc[128];
   const int item = blockIdx.x;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int i_lo = item / n_blocks * 128;
+  const int rest = ptx::divided(item, n_divisor);
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int i_lo = rest * 128;
 #line 4 "schedules/ampere/gemm_warps.wg"
   // schedule warps for gemm on sm_80
   const int k_hi = (K + 63) >> 6;

@@ -441,10 +441,15 @@ row_softmax_two_pass_statistics(const __grid_constant__ TMap As_map, const __gri
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -598,7 +603,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 row_softmax_two_pass_use(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Ps_map, const float* __restrict__ P_sum_ptr, long long P_sum_stride0,
     const float* __restrict__ P_max_ptr, long long P_max_stride0, unsigned short* P_ptr, long long P_stride0,
-    long long P_stride1, int M, int N, float scale, int P_tma) {
+    long long P_stride1, int M, int N, float scale, Divisor n_divisor, int P_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 3 x 2 x 64 x 64 bf16, 128-byte swizzle
@@ -627,8 +632,9 @@ row_softmax_two_pass_use(const __grid_constant__ TMap As_map, const __grid_const
     if (thread == 0) {
       const int item = blockIdx.x;
       const int n_blocks = (N + 255) >> 8;
-      const int n_lo = item % n_blocks * 256;
-      const int i_lo = item / n_blocks * 128;
+      const int rest = ptx::divided(item, n_divisor);
+      const int n_lo = (item - rest * n_blocks) * 256;
+      const int i_lo = rest * 128;
 #line 29 "schedules/hopper/row_softmax_two_pass.wg"
       // kernel use computes P
       const int k_hi = 1;
@@ -664,8 +670,9 @@ row_softmax_two_pass_use(const __grid_constant__ TMap As_map, const __grid_const
     float S[128];
     const int item = blockIdx.x;
     const int n_blocks = (N + 255) >> 8;
-    const int n_lo = item % n_blocks * 256;
-    const int i_lo = item / n_blocks * 128;
+    const int rest = ptx::divided(item, n_divisor);
+    const int n_lo = (item - rest * n_blocks) * 256;
+    const int i_lo = rest * 128;
 #line 29 "schedules/hopper/row_softmax_two_pass.wg"
     // kernel use computes P
     const int k_hi = 1;

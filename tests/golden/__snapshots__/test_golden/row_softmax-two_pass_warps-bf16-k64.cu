@@ -392,7 +392,12 @@ row_softmax_two_pass_warps_statistics(const unsigned short* __restrict__ A_ptr, 
 // row_softmax_two_pass_warps_use: program row_softmax, schedule two_pass_warps_use, target sm_80
 // 128 threads (math 1 x 128 threads), 98304 bytes of shared memory
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
+}
 __device__ __forceinline__ void cp_async(unsigned to, const void* from, int nbytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(nbytes) : "memory");
 }
@@ -467,7 +472,7 @@ row_softmax_two_pass_warps_use(const unsigned short* __restrict__ A_ptr, long lo
     long long A_stride1, const unsigned short* __restrict__ B_ptr, long long B_stride0, long long B_stride1,
     const float* __restrict__ P_sum_ptr, long long P_sum_stride0, const float* __restrict__ P_max_ptr,
     long long P_max_stride0, unsigned short* P_ptr, long long P_stride0, long long P_stride1, int M, int N,
-    float scale, int P_tma) {
+    float scale, Divisor n_divisor, int P_tma) {
   extern __shared__ __align__(128) char shared_raw[];
   const unsigned smem = ptx::shared_address(shared_raw);
   const unsigned As = smem;  // 2 x 128 x 64 bf16, 128-byte swizzle
@@ -482,8 +487,9 @@ row_softmax_two_pass_warps_use(const unsigned short* __restrict__ A_ptr, long lo
   float S[128];
   const int item = blockIdx.x;
   const int n_blocks = (N + 127) >> 7;
-  const int n_lo = item % n_blocks * 128;
-  const int i_lo = item / n_blocks * 128;
+  const int rest = ptx::divided(item, n_divisor);
+  const int n_lo = (item - rest * n_blocks) * 128;
+  const int i_lo = rest * 128;
 #line 28 "schedules/ampere/row_softmax_two_pass_warps.wg"
   // kernel use computes P
   const int k_hi = 1;
