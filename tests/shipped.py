@@ -24,12 +24,18 @@ class Shipped:
     dims: tuple[tuple[str, int], ...] = ()
     dtype: str = "bf16"
     target: str | None = "sm_90a"  # None: what the schedule is written for
+    result: str | None = None  # the type `U` of results, where a program has one
 
     @property
     def name(self) -> str:
         options = [{True: k, False: f"no_{k}"}.get(v, str(v)) for k, v in self.options]
         dims = [f"{k.lower()}{v}" for k, v in self.dims]
-        return "-".join([Path(self.program).parent.name, self.schedule, self.dtype, *options, *dims])
+        types = [self.dtype, *([self.result] if self.result else [])]
+        return "-".join([Path(self.program).parent.name, self.schedule, *types, *options, *dims])
+
+    @property
+    def types(self) -> dict[str, str]:
+        return {"T": self.dtype} | ({"U": self.result} if self.result else {})
 
     def compile(self, build: bool = False) -> wgdsl.Kernel:
         return _compiled(self, build)
@@ -42,7 +48,7 @@ def _compiled(s: Shipped, build: bool) -> wgdsl.Kernel:
         schedule=s.schedule,
         target=s.target,
         dims=dict(s.dims),
-        types={"T": s.dtype},
+        types=s.types,
         options=dict(s.options),
         build=build,
     )
@@ -67,6 +73,10 @@ def row_softmax(k: int, dtype: str = "bf16", schedule: str = "two_pass") -> Ship
 
 def dual(schedule: str, dtype: str = "bf16", **options: object) -> Shipped:
     return Shipped("examples/dual_gemm/dual_gemm.wg", schedule, tuple(options.items()), (), dtype)
+
+
+def scaled(schedule: str, dtype: str, result: str, **options: object) -> Shipped:
+    return Shipped("examples/gemm_scaled/gemm_scaled.wg", schedule, tuple(options.items()), (), dtype, result=result)
 
 
 KERNELS = (
@@ -112,6 +122,10 @@ KERNELS = (
     dual("dual", layout="kn", act="gelu"),
     dual("dual", "f16", act="relu"),
     dual("dual_columns", act="gelu_tanh"),
+    scaled("scaled", "e4m3", "bf16"),
+    scaled("scaled", "e5m2", "f16", act="relu"),
+    scaled("scaled", "e4m3", "e4m3", act="silu"),
+    scaled("scaled_128", "e4m3", "f32"),
 )
 
 

@@ -51,15 +51,17 @@ class Timed:
         return "-".join(filter(None, (self.program.split("/")[1], self.schedule, options)))
 
 
-def timed(program: str, schedule: str, target: str | None, dims: dict, options: dict) -> Timed:
-    return Timed(program, schedule, target, Settings(dims=dims, options=options, types={"T": "bf16"}))
+def timed(
+    program: str, schedule: str, target: str | None, dims: dict, options: dict, types: dict[str, str] | None = None
+) -> Timed:
+    return Timed(program, schedule, target, Settings(dims=dims, options=options, types=types or {"T": "bf16"}))
 
 
 def every_schedule() -> list[Timed]:
     """Each shipped schedule, and each of the examples, with the options that take longest: a causal mask, an epilogue."""
     shipped = sorted(KERNELS, key=lambda k: (dict(k.options).get("causal", False), len(k.options)))
     last = {(k.program, k.schedule): k for k in shipped}.values()
-    out = [timed(k.program, k.schedule, k.target, dict(k.dims), dict(k.options)) for k in last]
+    out = [timed(k.program, k.schedule, k.target, dict(k.dims), dict(k.options), k.types) for k in last]
     for name, x in EXAMPLES.items():
         options = {"causal": True} if x.options else {}
         fixed = {**x.fixed, **({"D": 128, "E": 128} if name == "attention_varlen" else {})}

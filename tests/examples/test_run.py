@@ -17,6 +17,7 @@ SMALL = {
     "gemm": "70,40,72",
     "batched_gemm": "2,70,40,72",
     "dual_gemm": "70,40,72",
+    "gemm_scaled": "70,40,80",
     "row_softmax": "70,40,64",
     "sigmoid_attention": "1,70,40,1,64,64",
     "relu2_attention": "1,70,40,1,64,64",

@@ -16,6 +16,7 @@ from wgdsl.roles.model import Compute, CopyAsync, Kernel, Mma, SmemOperand, Stor
 from wgdsl.runtime.nvrtc import Compiled
 from wgdsl.runtime.sass import disassemble
 from wgdsl.runtime.verdict import complaints_of
+from wgdsl.targets.descriptor import STEP_BYTES
 from wgdsl.targets.registers import launch_registers
 
 
@@ -54,11 +55,13 @@ def products(made: Kernel, sass: str, alone: bool) -> None:
     compiler may join copies that end alike."""
     steps = [s for r in made.roles for s in walk(r.steps)]
     issued = [s for s in steps if isinstance(s, Wgmma)]
-    planned, found = sum(s.k // 16 for s in issued), count(sass, r"\bHGMMA")
-    turned = sum(s.k // 16 for s in issued if s.b.major == "MN")
+    steps_of = {s.acc: s.k * s.dtype.nbytes // STEP_BYTES for s in issued}
+    planned, found = sum(steps_of[s.acc] for s in issued), count(sass, r"\b[HQ]GMMA")
+    assert count(sass, r"\bQGMMA") == (found if issued and issued[0].dtype.nbytes == 1 else 0)
+    turned = sum(steps_of[s.acc] for s in issued if s.b.major == "MN")
     if alone:
         assert found == planned and count(sass, r"\bHGMMA.*\.tnspB") == turned
-    assert sum({s.acc: s.k // 16 for s in issued}.values()) <= found <= planned
+    assert sum(steps_of.values()) <= found <= planned
     assert count(sass, r"WARPGROUP\.ARRIVE") * planned == found * len(issued), "one fence for each product"
     assert count(sass, r"\bHGMMA.*\.tnspB") <= turned
 
@@ -92,5 +95,6 @@ def exponentials(made: Kernel, sass: str) -> None:
 
 def stores(made: Kernel, sass: str) -> None:
     written = [s for r in made.roles for s in walk(r.steps) if isinstance(s, StoreShared)]
-    assert count(sass, r"\bSTSM") == sum(made.buffer(s.buffer).cols // 16 for s in written)
+    tiles = [made.buffer(s.buffer) for s in written]
+    assert count(sass, r"\bSTSM") == sum(b.cols // 16 for b in tiles if b.dtype.nbytes == 2)
     assert count(sass, r"\bUTMASTG") == sum(isinstance(s, TmaStore) for r in made.roles for s in walk(r.steps))

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "__snapshots__" / "test_golden"
 def golden_of(s: Shipped) -> Golden:
     """A shipped kernel as `wgdsl golden` writes it down."""
     fixed = [(n, str(v).lower() if isinstance(v, bool) else v) for n, v in (*s.options, *s.dims)]
-    settings = (f"T={s.dtype}", *(f"{n}={v}" for n, v in fixed))
+    settings = (*(f"{n}={t}" for n, t in s.types.items()), *(f"{n}={v}" for n, v in fixed))
     return Golden(name=s.name, file=relative(ROOT / s.program, FOLDER), schedule=s.schedule, settings=settings)
 
 

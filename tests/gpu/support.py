@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from wgdsl.foundation.dtypes import DTYPES as wgdsl_types
+from wgdsl.targets.wgmma import SHORT_BITS, SHORT_STEP
 from wgdsl.tools.judge import judge
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+DTYPES |= {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
 ACTIVATIONS = {
     "none": lambda x: x,
     "relu": torch.relu,
@@ -49,6 +52,23 @@ def captured() -> Iterator[torch.cuda.CUDAGraph]:
         torch.cuda.set_stream(stream)
         generator.graphsafe_set_state(state)
         raise
+
+
+def saturated(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Rounded to a type, and back: to those of 8 bits what is too large becomes the largest."""
+    largest = wgdsl_types[dtype].largest
+    return (x if largest is None else x.clamp(-largest, largest)).to(DTYPES[dtype]).double()
+
+
+def short_sums(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a @ b.T as the matrix engine sums up products of 8 bits: what is below the bits of the sum so far is cut off."""
+    total = torch.zeros(len(a), len(b), dtype=torch.float64, device=a.device)
+    for k in range(0, a.shape[1], SHORT_STEP):
+        new = total + a[:, k : k + SHORT_STEP].double() @ b[:, k : k + SHORT_STEP].double().T
+        _, exponent = torch.frexp(torch.maximum(total.abs(), new.abs()))
+        unit = torch.ldexp(torch.ones_like(new), exponent - 1 - SHORT_BITS)
+        total = torch.trunc(new / unit) * unit
+    return total
 
 
 class Guarded:
@@ -108,16 +128,18 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
     def add(self, what: object, got: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor) -> None:
-        """16-bit results: twice the error that rounding makes, and 1e-5 of the largest value. f32: 1e-4 and 2e-6 of each."""
+        """Results of 16 and 8 bits: twice the error that rounding makes, and 1e-5 of the largest value. f32: 1e-4 and 2e-6 of
+        each, or twice the error that rounding makes if that is larger."""
         if not got.numel():
             return
+        wide, got = got.dtype is torch.float32, got.double()
         finite = torch.isfinite(exact)
-        same = torch.equal(got[~finite].double(), exact[~finite]) and bool(torch.isfinite(got[finite]).all())
-        off = torch.where(finite, (got.double() - exact).abs(), 0.0)
-        if got.dtype is torch.float32:
-            allowed = 1e-4 + 2e-6 * exact.abs()
+        same = torch.equal(got[~finite], exact[~finite]) and bool(torch.isfinite(got[finite]).all())
+        off = torch.where(finite, (got - exact).abs(), 0.0)
+        slack = torch.where(finite, (rounded - exact).abs(), 0.0).max()
+        if wide:
+            allowed = torch.maximum(1e-4 + 2e-6 * exact.abs(), 2 * slack)
         else:
-            slack = torch.where(finite, (rounded - exact).abs(), 0.0).max()
             allowed = 2 * slack + 1e-5 * exact[finite].abs().max() if bool(finite.any()) else torch.zeros((), device=got.device)
         worst = float(off.max()) if same else float("inf")
         self.largest = max(self.largest, worst)

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from tests.gpu.support import ACTIVATIONS, DTYPES, Guarded, Tally, randn, worst  # noqa: E402
 
 pytestmark = pytest.mark.gpu
-GEMM = [k for k in KERNELS if k.program.startswith("examples/gemm")]
+GEMM = [k for k in KERNELS if k.program.startswith("examples/gemm/")]
 RUNS = 100  # of each kernel
 
 

@@ -1,4 +1,5 @@
-"""Every shipped batched and dual GEMM, and the softmax of rows, on a GPU: right, nothing else written, the same twice."""
+"""Batched, dual and scaled GEMMs and the softmax of rows, all that are shipped, on a GPU: right, nothing else written, the same
+twice."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ import pytest
 from tests.shipped import KERNELS, field_ids
 
 torch = pytest.importorskip("torch")
-from tests.gpu.support import ACTIVATIONS, DTYPES, Guarded, Tally, randn  # noqa: E402
+from tests.gpu.support import ACTIVATIONS, DTYPES, Guarded, Tally, randn, saturated, short_sums  # noqa: E402
 from tests.gpu.test_gemm import sizes  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 RUNS = 60  # of each kernel
 BATCHED = [k for k in KERNELS if k.program.startswith("examples/batched_gemm")]
 SOFTMAX = [k for k in KERNELS if k.program.startswith("examples/row_softmax")]
+SCALED = [k for k in KERNELS if k.program.startswith("examples/gemm_scaled")]
 DUAL = [k for k in KERNELS if k.program.startswith("examples/dual_gemm")]
 
 
@@ -62,6 +64,23 @@ def test_dual(record, shipped):
         exact = ACTIVATIONS[options.get("act", "silu")](gate) * up
         got = run_twice(kernel, inputs, (m, n), shipped.dtype, (m, n, k))
         tally.add((m, n, k), got, exact, exact.to(DTYPES[shipped.dtype]).double())
+    record(kernel.cuda, shipped.name, tally.largest, runs=2 * RUNS)
+    assert not tally.wrong, f"{len(tally.wrong)} wrong\n" + "\n".join(tally.wrong[:10])
+
+
+@pytest.mark.parametrize("shipped", SCALED, ids=field_ids(SCALED))
+def test_scaled(record, shipped):
+    """Rows are the copy engine's: multiples of 16 bytes."""
+    kernel, tally, result = shipped.compile(build=True), Tally(), shipped.types["U"]
+    act = ACTIVATIONS[dict(shipped.options).get("act", "none")]
+    for seed, (m, n, k) in enumerate(sizes(RUNS, seed=11)):
+        k = -(-k // 16) * 16
+        a, b = (randn(rows, k, dtype=shipped.dtype, seed=seed + 100 * at) for at, rows in enumerate((m, n)))
+        rows, columns = randn(m, dtype="f32", seed=seed + 200), randn(n, dtype="f32", seed=seed + 300)
+        scales = rows.double()[:, None] * columns.double()
+        exact = act(a.double() @ b.double().T * scales)
+        got = run_twice(kernel, {"A": a, "B": b, "a": rows, "b": columns}, (m, n), result, (m, n, k))
+        tally.add((m, n, k), got, exact, saturated(act(short_sums(a, b) * scales), result))
     record(kernel.cuda, shipped.name, tally.largest, runs=2 * RUNS)
     assert not tally.wrong, f"{len(tally.wrong)} wrong\n" + "\n".join(tally.wrong[:10])
 

@@ -104,6 +104,10 @@ CASES = {
     "floors": ("C[i,n] = Acc[i,n] + (i - n) / 3 + (i - n) % 3 + (-7) / 2 + 7 / 2.0", [{}]),
     "literals": ("C[i,n] = max(Acc[i,n], -inf) + select(i < 0, nan, -0.0) + 1e-45 + 1_000 + .5", [{}]),
     "casts": ("C[i,n] = f32(f16(Acc[i,n])) + bf16(Acc[i,n] * 0.1) + i32(Acc[i,n]) + T(Acc[i,n])", [{}]),
+    "casts to 8 bits": (
+        "in w: e4m3[N]\nin v: e5m2[M]\nC[i,n] = e4m3(Acc[i,n] * 30.0) + e5m2(Acc[i,n] * 1e4) * 1e-3 + w[n] - v[i]",
+        [{}],
+    ),
     "functions": (
         "C[i,n] = erf(Acc[i,n]) + sigmoid(Acc[i,n]) + exp2(-abs(Acc[i,n])) + tanh(Acc[i,n]) + min(Acc[i,n], 1.0, 2.0)\n"
         "  + log2(1.0 + abs(Acc[i,n])) + log(2.0 + relu(Acc[i,n])) + rsqrt(1.0 + abs(Acc[i,n])) + max(Acc[i,n], -1.0)",
@@ -173,9 +177,7 @@ def test_a_cast_to_an_integer_saturates():
     "items, out, said",
     [
         ("in w: i64[M]\nC[i,n] = Acc[i,n] * w[i]", "f32", "`w`, whose elements are i64,"),
-        ("in w: e4m3[N]\nC[i,n] = Acc[i,n] * w[n]", "f32", "`w`, whose elements are e4m3,"),
         ("C[i,n] = Acc[i,n] > 0.0", "bool", "`C`, whose elements are bool,"),
-        ("C[i,n] = Acc[i,n]", "e5m2", "`C`, whose elements are e5m2,"),
     ],
 )
 def test_elements_that_no_thread_reads_or_writes_yet(items, out, said):

@@ -39,7 +39,7 @@ SYMBOLS = ("M", "N", "wg", "b", "i.lo", "G")
 @cache
 def text_of(shipped: Shipped) -> str:
     """What `wgdsl explain` prints."""
-    settings = wgdsl.driver.Settings(options=dict(shipped.options), dims=dict(shipped.dims), types={"T": shipped.dtype})
+    settings = wgdsl.driver.Settings(options=dict(shipped.options), dims=dict(shipped.dims), types=shipped.types)
     _, journal = prepare(ROOT / shipped.program, schedule=shipped.schedule, target=shipped.target, settings=settings)
     return explained(journal.forms)
 

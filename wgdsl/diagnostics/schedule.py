@@ -1124,3 +1124,68 @@ works:
 
     def help(self) -> str:
         return "take a tile that the faster index fills, or that divides it; or keep the indices as grid axes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotAlongK(Problem):
+    """`axis`: what is summed over. `free`: the other index of the tile, along which the rows of `tensor` lie."""
+
+    code: ClassVar[str] = "WG0449"
+    doc: ClassVar[str] = """The matrix engine takes operands of 8 bits only as they lie along the summed index: the elements
+that are multiplied and added stand side by side in memory. Operands of 16 bits may lie the other way too.
+
+fails:
+  program product {
+    dims M, N, K
+    in   A: e4m3[M, K]
+    in   B: e4m3[K, N]
+    out  C: bf16[M, N]
+    C[i,n] = sum[k] A[i,k] * B[k,n]
+  }
+  schedule eight for product on sm_90a {
+    tile   i 64, n 128, k 128
+    stream k
+    grid   over (i, n)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem As = A[i, k] by tma ring 2
+    smem Bs = B[k, n] by tma ring 2
+    load { for k { fill As[k], Bs[k] } }
+    math { for k { issue C += wgmma(As[k], Bs[k])  await C[k] }  finish C }
+  }
+works:
+  program product {
+    dims M, N, K
+    in   A: e4m3[M, K]
+    in   B: e4m3[N, K]
+    out  C: bf16[M, N]
+    C[i,n] = sum[k] A[i,k] * B[n,k]
+  }
+  schedule eight for product on sm_90a {
+    tile   i 64, n 128, k 128
+    stream k
+    grid   over (i, n)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem As = A[i, k] by tma ring 2
+    smem Bs = B[n, k] by tma ring 2
+    load { for k { fill As[k], Bs[k] } }
+    math { for k { issue C += wgmma(As[k], Bs[k])  await C[k] }  finish C }
+  }
+"""
+    home: str
+    tensor: str
+    axis: str
+    free: str
+    dtype: str
+    engine: str
+
+    def title(self) -> str:
+        return f"`{self.home}` doesn't lie along `{self.axis}`, as {self.engine} takes operands of {self.dtype}"
+
+    def label(self) -> str:
+        return f"`{self.tensor}` lies along `{self.free}`, and this product sums over `{self.axis}`"
+
+    def help(self) -> str:
+        form = f"`{self.tensor}[..., {self.free}, {self.axis}]`"
+        return f"give the program a `{self.tensor}` whose last axis is `{self.axis}`: {form}"

@@ -46,6 +46,7 @@ from ..roles.model import Axis
 from ..targets.wgmma import ACCUMULATOR, Digit, accumulator
 from .context import RoleContext, stride_key
 from .control import at_least_zero
+from .eight_bits import narrowing, widening
 from .integers import PRIMARY, PRODUCT, SUM, Integers
 from .powers import power
 from .scope import Temporaries
@@ -332,8 +333,8 @@ class Elements:
             return inner
         if e.dtype.name == "i32":
             return f"(float)(int){inner}"
-        if e.dtype.name in ("f16", "bf16"):
-            narrow, wide = self.ctx.ptx("round_to", e.dtype.name), self.ctx.ptx("widen", e.dtype.name)
+        if e.dtype.kind == "float":
+            narrow, wide = (self.ctx.ptx(of(e.dtype), e.dtype.name) for of in (narrowing, widening))
             return f"{wide}({narrow}({bare(inner)}))"
         raise InternalError(f"no C++ for a cast to {e.dtype}")
 
@@ -461,8 +462,8 @@ class Elements:
         tensor = self.ctx.kernel.tensor(e.tensor)
         element = self.element(e.tensor, e.access, level)
         name = tensor.dtype.name
-        if name in ("f16", "bf16"):
-            element = f"{self.ctx.ptx('widen', name)}({element})"
+        if tensor.dtype.kind == "float" and name != "f32":
+            element = f"{self.ctx.ptx(widening(tensor.dtype), name)}({element})"
         elif name in ("i32", "bool"):
             element = f"(float){element}"
         elif name != "f32":

@@ -16,6 +16,7 @@ from ..targets.wgmma import M
 from .chunks import copy_wide, row_bits
 from .context import RoleContext, stride_key
 from .control import at_least_zero
+from .eight_bits import narrowing
 from .elements import Elements, Rank
 from .integers import PRODUCT, SUM
 from .lowering import lowers
@@ -96,6 +97,8 @@ def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> st
         return f"{ctx.ptx('store_shared_f32x2')}({to}, {a}, {b});"
     if buffer.dtype.nbytes == 2:
         return f"{ctx.ptx('store_shared_b32')}({to}, {ctx.ptx('pack', buffer.dtype.name)}({a}, {b}));"
+    if buffer.dtype.nbytes == 1:
+        return f"{ctx.ptx('store_shared_b16')}({to}, {ctx.ptx('pack_8', buffer.dtype.name)}({a}, {b}));"
     raise InternalError(f"no C++ for a store of {buffer.dtype} elements to shared memory")
 
 
@@ -132,8 +135,8 @@ def narrowed(ctx: RoleContext, dtype: DType, value: str) -> str:
     """A float as a stored element."""
     if dtype.name == "f32":
         return value
-    if dtype.name in ("f16", "bf16"):
-        return f"{ctx.ptx('round_to', dtype.name)}({value})"
+    if dtype.kind == "float":
+        return f"{ctx.ptx(narrowing(dtype), dtype.name)}({value})"
     if dtype.name == "i32":
         return f"(int)({value})"
     raise InternalError(f"no C++ for a store of {dtype} elements")
@@ -178,7 +181,7 @@ def copy_out(ctx: RoleContext, step: CopyOut) -> None:
     if step.wide:
         return copy_wide(ctx, step)
     buffer = ctx.kernel.buffer(step.buffer)
-    load = {2: "load_shared_b16", 4: "load_shared_b32"}[buffer.dtype.nbytes]
+    load = {1: "load_shared_b8", 2: "load_shared_b16", 4: "load_shared_b32"}[buffer.dtype.nbytes]
     ctx.out.comment(f"{step.tensor}[{', '.join(map(str, step.access))}], element by element")
     with ctx.block():
         tile, names = _tile(ctx, buffer, step), ctx.names()

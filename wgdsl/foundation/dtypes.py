@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DType:
-    """One element type. `bits` of storage; `cuda` is the C++ type that holds it in memory."""
+    """One element type. `bits` of storage; `cuda` is the C++ type that holds it in memory. `largest`: of a float to which
+    larger numbers, infinite ones too, are rounded (PTX ISA: "cvt", .satfinite); None where those become infinite."""
 
     name: str
     bits: int
     kind: str  # float, int, bool
     cuda: str
+    largest: float | None = None
 
     @property
     def nbytes(self) -> int:
@@ -37,8 +39,8 @@ DTYPES = {
         DType("f32", 32, "float", "float"),
         DType("f16", 16, "float", "unsigned short"),
         DType("bf16", 16, "float", "unsigned short"),
-        DType("e4m3", 8, "float", "unsigned char"),
-        DType("e5m2", 8, "float", "unsigned char"),
+        DType("e4m3", 8, "float", "unsigned char", 448.0),
+        DType("e5m2", 8, "float", "unsigned char", 57344.0),
         DType("i32", 32, "int", "int"),
         DType("i64", 64, "int", "long long"),
         DType("bool", 8, "bool", "unsigned char"),

@@ -38,8 +38,9 @@ def evaluate(
 
     arrays: every input; an output too, if elements that the program doesn't write should keep what they hold (else 0).
     dims: those that are in no shape.  round_operands: what the error bar compares with: an operand that the program
-    computes and multiplies with an input of a 16-bit type is rounded to that type, and outputs to theirs; functions that
-    are `approximated` are as far off as their approximations may be.
+    computes and multiplies with an input of 16 or 8 bits is rounded to that type, and outputs to theirs; products with
+    inputs of 8 bits are summed up with as few bits as the matrix engine takes; functions that are `approximated` are as far
+    off as their approximations may be.
     Raises ValueError for wrong shapes, missing inputs or scalars, and `require`s that don't hold.
     """
     arrays = {name: np.asarray(a) for name, a in arrays.items()}
@@ -50,7 +51,7 @@ def evaluate(
     with np.errstate(all="ignore"):
         known = _scalars(graph, values, scalars or {})
         near = with_approximations(with_rounded_operands(graph), approximated) if round_operands else graph
-        run = _Run(near, values, arrays, known)
+        run = _Run(near, values, arrays, known, short_sums=round_operands)
         outputs = run.all()
     if not round_operands:
         return outputs
@@ -82,9 +83,16 @@ class _Run:
     """One evaluation: the nodes in order, once for each pass."""
 
     def __init__(
-        self, graph: ProgramGraph, dims: Mapping[str, int], arrays: Mapping[str, np.ndarray], scalars: Mapping[str, float]
+        self,
+        graph: ProgramGraph,
+        dims: Mapping[str, int],
+        arrays: Mapping[str, np.ndarray],
+        scalars: Mapping[str, float],
+        *,
+        short_sums: bool,
     ):
-        self.graph = graph
+        """short_sums: products of 8-bit inputs are summed up as the matrix engine does."""
+        self.graph, self.short_sums = graph, short_sums
         ranges = {i: (0, max(p.evaluate(dims), 0)) for i, p in graph.extents.items()}
         self.boxes = Boxes(dims, scalars, ranges, {n.name: Part(_float64(arrays[n.name])) for n in graph.inputs})
         self.outputs: dict[str, np.ndarray] = {}
@@ -180,7 +188,13 @@ class _Run:
                 return None
             operands.append((value, order))
         (a, a_order), (b, b_order) = operands
-        return multiplied(a, a_order, b, b_order, node.indices, self.boxes.extents(node.indices))
+        short = self.short_sums and any(self._is_short(x.tensor) for x in loads(node.body))
+        return multiplied(a, a_order, b, b_order, node.indices, self.boxes.extents(node.indices), short)
+
+    def _is_short(self, tensor: str) -> bool:
+        """Whether products with it are summed up with few bits: those of inputs of 8-bit floats."""
+        node = self.graph.by_name[tensor]
+        return isinstance(node, Input) and node.dtype.largest is not None
 
     def _store(self, node: Output) -> None:
         """Write the value; where it doesn't exist `otherwise`, or nothing if the left side isn't the whole array. What elements

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from ..targets.wgmma import SHORT_BITS, SHORT_STEP
 from .boxes import Part
 
 
@@ -19,20 +20,34 @@ def multiplied(
     b_order: tuple[str, ...],
     order: tuple[str, ...],
     extents: tuple[int, ...],
+    short: bool = False,
 ) -> np.ndarray:
-    """sum over everything that isn't in `order` of a * b, by matrix multiplication. Shapes follow the orders."""
+    """sum over everything that isn't in `order` of a * b, by matrix multiplication. Shapes follow the orders. short: summed up
+    as the matrix engine does for 8-bit operands."""
     a, a_order = _summed(a, a_order, {*b_order, *order})
     b, b_order = _summed(b, b_order, {*a_order, *order})
     batch = [i for i in order if i in a_order and i in b_order]
     rows = [i for i in order if i in a_order and i not in b_order]
     columns = [i for i in order if i in b_order and i not in a_order]
     inner = [i for i in a_order if i not in order]
-    product = _matrix(a, a_order, batch, rows, inner) @ _matrix(b, b_order, batch, inner, columns)
+    left, right = _matrix(a, a_order, batch, rows, inner), _matrix(b, b_order, batch, inner, columns)
+    product = _short_sums(left, right) if short else left @ right
     found = [*batch, *rows, *columns]
     sizes = dict(zip(order, extents, strict=True))
     product = product.reshape([sizes[i] for i in found])
     product = product.transpose([found.index(i) for i in order if i in found])
     return np.broadcast_to(product[tuple(slice(None) if i in found else None for i in order)], extents)
+
+
+def _short_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b, of which each step's products are added to the sum so far with few bits: what is below them is cut off."""
+    total = np.zeros((*a.shape[:-1], b.shape[-1]))
+    for k in range(0, a.shape[-1], SHORT_STEP):
+        new = total + a[..., k : k + SHORT_STEP] @ b[..., k : k + SHORT_STEP, :]
+        _, exponent = np.frexp(np.maximum(np.abs(total), np.abs(new)))
+        unit = np.ldexp(1.0, exponent - 1 - SHORT_BITS)
+        total = np.trunc(new / unit) * unit
+    return total
 
 
 def _summed(a: np.ndarray, a_order: tuple[str, ...], kept: set[str]) -> tuple[np.ndarray, tuple[str, ...]]:

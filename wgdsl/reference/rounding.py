@@ -14,7 +14,7 @@ from ..program.poly import Poly
 
 
 def with_rounded_operands(graph: ProgramGraph) -> ProgramGraph:
-    """The graph in which what the program computes is rounded before it is multiplied with a 16-bit input in a sum."""
+    """The graph in which what the program computes is rounded before a sum multiplies it with an input of 16 or 8 bits."""
     nodes: list[Node] = []
     made: set[str] = set()
     for n in graph.nodes:
@@ -36,13 +36,13 @@ def with_rounded_operands(graph: ProgramGraph) -> ProgramGraph:
 
 
 def _to_round(graph: ProgramGraph, n: Node) -> tuple[Expr | None, DType | None]:
-    """The factor of a sum of products that meets a 16-bit input and isn't an input itself, and the input's type."""
+    """The factor of a sum of products that meets an input of 16 or 8 bits and isn't an input itself, and the input's type."""
     if not isinstance(n, Reduce) or n.op != "sum" or not isinstance(n.body, Apply) or n.body.fn != "mul":
         return None, None
     for x, y in (n.body.args, n.body.args[::-1]):
         source = graph.by_name[y.tensor] if isinstance(y, Load) else None
         reads_input = isinstance(x, Load) and isinstance(graph.by_name[x.tensor], Input)
-        if isinstance(source, Input) and source.dtype.bits == 16 and not reads_input:
+        if isinstance(source, Input) and source.dtype.bits < 32 and source.dtype.kind == "float" and not reads_input:
             return x, source.dtype
     return None, None
 

@@ -29,7 +29,7 @@ ALL_THREADS = (
 
 MMA_STEP, MMA_COLUMNS, MMA_TYPES = 16, 256, ("bf16", "f16")  # of a product of warps
 CHUNK = 16  # bytes that a thread copies at once
-ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread loads and stores
+ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread takes out of shared memory for its registers
 COLUMNS = 8  # of a tile that threads read from shared memory, together
 
 

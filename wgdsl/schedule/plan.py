@@ -28,13 +28,13 @@ from ..diagnostics.schedule import (
     UnknownName,
     WrongTarget,
 )
+from ..foundation.dtypes import BOOL, F32
 from ..foundation.source import Span
 from ..program.expr import Cast, Expr, loads, walk
 from ..program.graph import Output, ProgramGraph, Reduce
 from ..program.poly import Poly, ceildiv, floordiv, minimum
 from ..program.streamed import Streamed
 from ..roles.model import Axis, GridAxis
-from ..roles.rules import ELEMENTS
 from ..syntax import ast
 from ..targets.choice import TARGETS, unknown_target
 from ..targets.engines import ENGINES, Engine
@@ -47,7 +47,6 @@ from .rounds import item_problems
 MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
 TILES = "tiles"  # `split tiles`: whole items, unless the program has an index of that name
 WORK_ENGINE = "atomic"  # of the ring of work items
-READ = (*ELEMENTS, "bool")
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 
 
@@ -181,8 +180,16 @@ class Plan:
         """The steps in which products take what runs along an index."""
         engines = [ENGINES[name] for name in self.target.products]
         contracts = [n for n in self.graph.nodes if isinstance(n, Reduce) and n.is_contract]
-        columns = dict.fromkeys((i for n in contracts for i in n.indices), max(e.n_step for e in engines))
-        return columns | dict.fromkeys((a for n in contracts for a in n.axes), max(e.k_step for e in engines))
+        out = dict.fromkeys((i for n in contracts for i in n.indices), max(e.n_step for e in engines))
+        for n in contracts:
+            step = max(e.k_steps.get(d, 1) for e in engines for d in self.operand_types(n))
+            out |= {a: max(step, out.get(a, 1)) for a in n.axes}
+        return out
+
+    def operand_types(self, product: Reduce) -> set[str]:
+        """The types of the inputs that a product multiplies: at least one operand is one."""
+        types = {n.name: n.dtype.name for n in self.graph.inputs}
+        return {types[x.tensor] for x in loads(product.body) if x.tensor in types} or {F32.name}
 
     def is_split(self, index: str) -> bool:
         return self.split_role is not None and self.split_role.split == index
@@ -585,15 +592,17 @@ class _Planner:
     def casts(self) -> None:
         for n in self.graph.nodes:
             for x in (x for e in n.exprs() for x in walk(e)):
-                if isinstance(x, Cast) and x.dtype.bits < 16:
-                    self.problems.append(NotYetSupported(span=n.span, what=f"a cast to {x.dtype}"))
+                if isinstance(x, Cast) and x.dtype.name not in self.target.elements:
+                    what, cure = f"a cast to {x.dtype} on {self.target.name}", f"casts: {', '.join(self.target.elements)}"
+                    self.problems.append(NotYetSupported(span=n.span, what=what, cure=cure))
 
     def elements(self, plan: Plan) -> None:
         """The types of elements that threads read and write themselves; a copy engine takes any."""
         held = {h.tensor for h in plan.homes.values() if not h.output}
         read = {x.tensor for n in self.graph.nodes for e in n.exprs() for x in loads(e)} - held
-        arrays = [(n.name, n.dtype, READ, n.span) for n in self.graph.inputs if n.name in read]
-        arrays += [(n.tensor, n.dtype, ELEMENTS, n.span) for n in self.graph.outputs]
+        written = self.target.elements
+        arrays = [(n.name, n.dtype, (*written, BOOL.name), n.span) for n in self.graph.inputs if n.name in read]
+        arrays += [(n.tensor, n.dtype, written, n.span) for n in self.graph.outputs]
         for name, dtype, known, span in arrays:
             if dtype.name not in known:
                 cure = "types of elements: " + ", ".join(known)

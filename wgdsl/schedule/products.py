@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import NoHome, NotYetSupported, RowsPerWarpgroup, TileShape, UnknownName, WrongProduct, WrongTarget
+from ..diagnostics.schedule import (
+    NoHome,
+    NotAlongK,
+    NotYetSupported,
+    RowsPerWarpgroup,
+    TileShape,
+    UnknownName,
+    WrongProduct,
+    WrongTarget,
+)
 from ..foundation.source import Span
 from ..program.expr import loads
 from ..program.graph import Reduce
@@ -110,6 +119,7 @@ class _Match:
         self.shape(cols, self.plan.size(cols, b_tensor, self.step.span), axis, k, b)
         in_memory = left in self.plan.homes
         a = self.placement.placed[left].buffer if in_memory else None
+        self.types(axis, a, b)
         return Product(
             engine=self.engine.name,
             node=node,
@@ -171,16 +181,36 @@ class _Match:
             raise WgError(NotYetSupported(span=self.step.span, what=f"`{left}` as a register operand"))
         return wide[0]
 
+    def types(self, axis: str, a: Buffer | None, b: Buffer) -> None:
+        """Both operands have one type, and lie as the engine takes that."""
+        dtype, name, span = b.dtype.name, self.engine.name, self.step.span
+        if a is None and dtype in self.engine.k_major:
+            what = f"`{name_of(self.step.left)}` of {dtype} as an operand in registers"
+            raise WgError(NotYetSupported(span=span, what=what))
+        if a is not None and a.dtype != b.dtype:
+            cure = "give both operands one type"
+            raise WgError(NotYetSupported(span=span, what=f"{name} of {a.dtype} by {dtype}", cure=cure))
+        for operand in (x for x in (a, b) if x is not None and x.rows_index == axis and dtype in self.engine.k_major):
+            free = operand.cols_index
+            raise WgError(
+                NotAlongK(
+                    span=self.step.right.span if operand is b else self.step.left.span,
+                    home=operand.name, tensor=operand.tensor, axis=axis, free=free, dtype=dtype, engine=name,
+                )
+            )  # fmt: skip
+
     def shape(self, cols: str, n: int, axis: str, k: int, b: Buffer) -> None:
         dtype, shares = b.dtype.name, (share_of(b),)
         e = self.engine
-        if dtype not in e.dtypes:
-            raise WgError(NotYetSupported(span=self.step.span, what=f"{e.name} of {dtype}", cure="it multiplies f16 and bf16"))
+        if dtype not in e.k_steps:
+            known, target = ", ".join(e.k_steps), self.plan.target.name
+            what, cure = f"{e.name} of {dtype} on {target}", f"types that it multiplies: {known}"
+            raise WgError(NotYetSupported(span=self.step.span, what=what, cure=cure))
         if n % e.n_step or not 0 < n <= e.n_max:
             rule = f"{e.name} has n a multiple of {e.n_step} up to {e.n_max}"
             what = "n of this product"
             raise WgError(TileShape(span=self.step.span, what=what, value=n, rule=rule, index=cols, shares=shares))
-        if k % e.k_step:
-            rule = f"{e.name} of {dtype} takes k in steps of {e.k_step}"
+        if k % e.k_steps[dtype]:
+            rule = f"{e.name} of {dtype} takes k in steps of {e.k_steps[dtype]}"
             what = "k of this product"
             raise WgError(TileShape(span=self.step.span, what=what, value=k, rule=rule, index=axis, shares=shares))

@@ -42,6 +42,13 @@ class RegisterWriter(RingWriter):
         self.computer.rows = self.plan.axis_of(p.rows).count
         self.computer.tile(p.value, self.plan.size(p.cols))
         self.computer.home.setdefault(p.node.name, p.value)
+        dtype = self.placement.placed[p.b].buffer.dtype
+        if dtype.largest is not None:
+            self.note_rounding(f"{p.name}: the matrix engine adds products of {dtype} with about 14 bits")
+
+    def note_rounding(self, note: str) -> None:
+        if note not in self.roundings:
+            self.roundings.append(note)
 
     def row_axis(self) -> Axis | None:
         for p in self.products.values():
@@ -155,9 +162,7 @@ class RegisterWriter(RingWriter):
         rows = self.computer.rows
         self.computer.declare(Value(name=frag, role=self.role.name, kind="operand", dtype=dtype, cols=reader.k, rows=rows))
         self.emit(Pack(dst=frag, src=self.computer.home[node], span=span))
-        note = f"{name} to {dtype} (operand of {reader.name})"
-        if note not in self.roundings:
-            self.roundings.append(note)
+        self.note_rounding(f"{name} to {dtype} (operand of {reader.name})")
         sets = self.plan.operand_sets.get(name, 1)
         self.state.packed[name] = (*self.state.packed.get(name, ()), rel)[-sets:]
 

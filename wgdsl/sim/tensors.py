@@ -17,13 +17,16 @@ MISSING_INT = np.iinfo(np.int32).min  # what an unwritten integer shows; floats 
 
 
 def rounded(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """Values of a type, held as float32 (integers as int64: a number saturates, and NaN becomes 0)."""
+    """Values of a type, held as float32 (integers as int64: a number saturates, and NaN becomes 0). 8-bit floats saturate;
+    what is of the type already stays as it is."""
     x = np.asarray(x)
     if dtype.kind == "int" and x.dtype.kind == "f":
         most = 2 ** (dtype.bits - 1)
         x = np.where(np.isnan(x), 0, np.clip(x.astype(np.float64), -most, most - 1))
     if dtype.kind != "float":
         return x.astype(np.int64)
+    if dtype.largest is not None and x.dtype != dtype.numpy():
+        x = np.clip(x.astype(np.float64), -dtype.largest, dtype.largest)
     return x.astype(np.float32) if dtype.name == "f32" else x.astype(dtype.numpy()).astype(np.float32)
 
 

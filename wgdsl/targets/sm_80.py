@@ -6,12 +6,12 @@ Limits from the CUDA C++ Programming Guide, "Compute Capabilities" (shared memor
 from __future__ import annotations
 
 from .registers import THREAD
-from .target import Target
+from .target import EIGHT_BITS, PLAIN, Target
 
 AMPERE = "ampere"
 
 
-def _target(name: str, shared_sm: int, sm_threads: int, sm_ctas: int) -> Target:
+def _target(name: str, shared_sm: int, sm_threads: int, sm_ctas: int, more: tuple[str, ...] = ()) -> Target:
     return Target(
         name=name,
         family=AMPERE,
@@ -30,12 +30,13 @@ def _target(name: str, shared_sm: int, sm_threads: int, sm_ctas: int) -> Target:
         copies=("cp_async",),
         stores=("copy",),
         matrix_stores=False,
+        elements=(*PLAIN, *more),
     )
 
 
 SM_80 = _target("sm_80", 164 * 1024, 2048, 32)
 SM_86 = _target("sm_86", 100 * 1024, 1536, 16)
-SM_89 = _target("sm_89", 100 * 1024, 1536, 24)
-SM_120 = _target("sm_120", 100 * 1024, 1536, 24)
+SM_89 = _target("sm_89", 100 * 1024, 1536, 24, EIGHT_BITS)
+SM_120 = _target("sm_120", 100 * 1024, 1536, 24, EIGHT_BITS)
 
 assert SM_80.resident(threads=128, registers=242, shared=65_536) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .registers import HIGHEST
-from .target import Target
+from .target import EIGHT_BITS, PLAIN, Target
 
 HOPPER = "hopper"
 
@@ -25,6 +25,7 @@ SM_90A = Target(
     copies=("tma",),
     stores=("tma",),
     matrix_stores=True,
+    elements=(*PLAIN, *EIGHT_BITS),
 )
 
 assert SM_90A.resident(threads=384, registers=168, shared=164_944) == 1

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .registers import FILE, GRANULE, LANES, WARPGROUP
 
+PLAIN = ("f32", "f16", "bf16", "i32")  # elements that threads of every target read, write and round to
+EIGHT_BITS = ("e4m3", "e5m2")  # where cvt takes them: from sm_89 on (PTX ISA: "cvt", target notes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
@@ -13,7 +16,7 @@ class Target:
     `shared_slack`: how many of them go into aligning the base by hand; `threads`: of a CTA, `sm_threads` of an SM, at most;
     `sm_ctas`: that an SM runs at once, at most (CUDA C++ Programming Guide, "Compute Capabilities"); `unit`: what a role is
     counted in; `thread_registers`: that a role may ask for, at most; `products`, `copies`, `stores`: engines by the names that
-    schedules use; `matrix_stores`: whether it has stmatrix."""
+    schedules use; `matrix_stores`: whether it has stmatrix; `elements`: types that its threads load, store and round to."""
 
     name: str
     family: str
@@ -32,6 +35,7 @@ class Target:
     copies: tuple[str, ...]
     stores: tuple[str, ...]
     matrix_stores: bool
+    elements: tuple[str, ...]
 
     def __post_init__(self):
         assert self.shared_limit == self.shared_sm - self.shared_reserved

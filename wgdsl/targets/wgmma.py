@@ -11,6 +11,7 @@ from .descriptor import STEP_BYTES
 
 M = 64
 N_STEP = 8
+SHORT_STEP, SHORT_BITS = 32, 13  # of 8-bit operands so many products are added at once, to so many bits behind the leading one
 N_MAX = 256
 
 
@@ -42,11 +43,6 @@ INSTRUCTIONS = {
         Instruction(dtype="e5m2", nbytes=1, k=32, transposable=False),
     )
 }
-
-
-def supported(dtype: str) -> bool:
-    """Whether products of this type are lowered: those of 8 bits aren't yet, whose operands can't be MN-major."""
-    return dtype in INSTRUCTIONS and INSTRUCTIONS[dtype].transposable
 
 
 @dataclass(frozen=True, kw_only=True)

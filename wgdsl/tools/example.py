@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -21,16 +21,24 @@ REPEATS = 20  # of a timed launch
 
 
 def main(
-    script: str, about: str | None, *, shape: Mapping[str, int], large: Mapping[str, int], fixed: str = "", causal: bool = False
+    script: str,
+    about: str | None,
+    *,
+    shape: Mapping[str, int],
+    large: Mapping[str, int],
+    fixed: str = "",
+    causal: bool = False,
+    dtypes: Sequence[str] = ("bf16", "f16"),
 ) -> None:
     """The script. shape: dims of the checked run, unless `--shape` gives others, in this order.  large: those of the timed one,
     the others as in the checked run.  fixed: names of dims that are compiled in.  causal: whether the program has that option.
+    dtypes: choices of its type `T`, the usual one first.
     Raises SystemExit if the result is wrong, WgError as `wgdsl.compile`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", action="store_true", help="show the report too")
     parser.add_argument("--schedule", help="the first one that suits the target, unless named")
     parser.add_argument("--target", help="this machine's, unless named")
-    parser.add_argument("--dtype", default="bf16", choices=["f16", "bf16"])
+    parser.add_argument("--dtype", default=dtypes[0], choices=dtypes)
     if causal:
         parser.add_argument("--causal", action="store_true")
     parser.add_argument("--shape", default=",".join(map(str, shape.values())), help=f"{','.join(shape)} of the checked run")

@@ -2,9 +2,10 @@
 
 In: a kernel's program, its inputs, and what came out.  Out: for each output its largest error and the bar.
 
-16-bit outputs: at most twice the error of NumPy rounding the operands of products and the result, with what the schedule
-approximates as far off as it may be, and 1e-5 of the largest value. f32 outputs: 1e-4 and 2e-6 of the value, or that bar if it
-is larger. Infinities and NaN stand where float64 has them.
+Outputs of 16 and 8 bits: at most twice the error of NumPy rounding the operands of products and the result, with what the
+schedule approximates as far off as it may be and products of 8 bits summed up as the matrix engine does, and 1e-5 of the
+largest value. f32 outputs: 1e-4 and 2e-6 of the value, or that bar if it is larger. Infinities and NaN stand where float64 has
+them.
 """
 
 from __future__ import annotations

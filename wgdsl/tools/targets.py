@@ -15,7 +15,7 @@ from ..targets.engines import MMA, WGMMA
 from ..targets.registers import FILE, GRANULE, LOWEST, WARPS
 from ..targets.target import Target
 from ..targets.tma import TMA
-from ..targets.wgmma import INSTRUCTIONS, supported
+from ..targets.wgmma import INSTRUCTIONS
 
 
 def targets_text() -> str:
@@ -53,16 +53,16 @@ def _wgmma() -> Iterator[str]:
     n = f"m {WGMMA.rows}, n {WGMMA.n_step} to {WGMMA.n_max} in steps of {WGMMA.n_step}"
     for i in INSTRUCTIONS.values():
         major = "either operand K- or MN-major" if i.transposable else "operands K-major"
-        later = "" if supported(i.dtype) else " (not yet in schedules)"
-        yield f"{i.dtype}: {n}, k in steps of {i.k}; f32 sums; {major}{later}"
+        sums = "f32 sums" if i.transposable else "f32 sums of about 14 bits"
+        yield f"{i.dtype}: {n}, k in steps of {i.k}; {sums}; {major}"
 
 
 def _mma() -> Iterator[str]:
     """Of four warps, which share the rows of a tile out as a warpgroup does."""
     m = f"m {MMA.rows} to {MMA.rows * MMA.blocks} for {WARPS} warps in steps of {MMA.rows}"
     n = f"n {MMA.n_step} to {MMA.n_max} in steps of {MMA.n_step}"
-    for dtype in MMA.dtypes:
-        yield f"{dtype}: {m}, {n}, k in steps of {MMA.k_step}; f32 sums; either operand K- or MN-major"
+    for dtype, step in MMA.k_steps.items():
+        yield f"{dtype}: {m}, {n}, k in steps of {step}; f32 sums; either operand K- or MN-major"
 
 
 def _tma() -> Iterator[str]:
