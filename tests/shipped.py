@@ -79,6 +79,12 @@ def scaled(schedule: str, dtype: str, result: str, **options: object) -> Shipped
     return Shipped("examples/gemm_scaled/gemm_scaled.wg", schedule, tuple(options.items()), (), dtype, result=result)
 
 
+def eight(schedule: str, causal: bool, d: int, dtype: str = "e4m3", result: str = "bf16") -> Shipped:
+    dims = (("D", d), ("E", d))
+    program = "examples/attention_eight_bits/attention_eight_bits.wg"
+    return Shipped(program, schedule, (("causal", causal),), dims, dtype, result=result)
+
+
 KERNELS = (
     *(attention(s, causal, d) for s in ATTENTION_SCHEDULES for d in (64, 128) for causal in (False, True)),
     *(attention(s, True, 128, dtype="f16") for s in ATTENTION_SCHEDULES),
@@ -126,6 +132,12 @@ KERNELS = (
     scaled("scaled", "e5m2", "f16", act="relu"),
     scaled("scaled", "e4m3", "e4m3", act="silu"),
     scaled("scaled_128", "e4m3", "f32"),
+    eight("eight", False, 128),
+    eight("eight_longest", True, 128, result="f16"),
+    eight("eight_128", False, 64),
+    eight("eight_128_longest", True, 64),
+    eight("eight_wide", False, 256),
+    eight("eight_wide_longest", True, 256),
 )
 
 

@@ -85,6 +85,7 @@ def only(body: str, **options) -> Problem:
         ("Y[i] = Y[i] + 1.0", "WG0223", "Y", "recurrence"),
         ("assume distinct\n  Y[i] = Z[i]", "WG0223", "assume distinct", "increasing"),
         ("assume Z increasing\n  Y[i] = Z[i]", "WG0211", "assume Z increasing", "i32"),
+        ("assume Y positive\n  Y[i] = Z[i]", "WG0211", "assume Y positive", "floats"),
         ("in s: i32[M]\n  Y[s[i] + i] = Z[i]", "WG0210", "Y[s[i] + i]", "written once"),
         ("in s: i32[M]\n  Y[i] = Z[s[i + 1]]", "WG0209", "Y[i] = Z[s[i + 1]]", "i + 1 < M"),
         ("in s: i32[M]\n  Y[i] = s[i] / 2", "WG0223", "s[i] / 2", "f32(...)"),

@@ -32,6 +32,7 @@ PROBLEMS = [
     runtime.InnerStride(name="Q", axis=3, stride=2),
     runtime.StrideRule(name="B", axis=0, nbytes=2370),
     runtime.BaseRule(name="Q", off=2),
+    runtime.WholeGroups(name="K", axis=1, length=510, group=4),
     runtime.OverlappingOutput(name="O", axis=2),
     runtime.SharedOutput(name="O", other="Q"),
     runtime.NeedsGrad(name="Q"),

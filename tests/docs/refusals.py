@@ -43,6 +43,11 @@ NORMALISED = (
 )
 TURNED_BIAS = ((MASK, f"+ w[j,i] {MASK}"), ("  out    O:", "  in     w: T[N, M]\n  out    O:"))
 FILLED = "load { fill Qs for j { fill Ks[j] fill Ws[j] fill Vs[j] } }"
+SQUARES = (
+    ("out    L:", "out    Z: f32[B, H, M]\n  out    L:"),
+    ("softmax[j] X[b,g,r,i,j]", "sigmoid(X[b,g,r,i,j])"),
+    ("  L[b,h,i]", "  Z[b,h,i] = sum[j] P[b,g,r,i,j] * P[b,g,r,i,j]\n  L[b,h,i]"),
+)
 ONE_MORE = (
     ("out    L:", "out    Z: f32[B, H, M]\n  out    L:"),
     ("  L[b,h,i]", "  Z[b,h,i] = max[j] X[b,g,r,i,j]\n  L[b,h,i]"),
@@ -278,6 +283,23 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         "tiles of two grid axes, or of none, or of rows that aren't a multiple of 64": (
             Case("simple", f"{LISTED}\n  tile g 1, i 128, j 128, b 2", DOCUMENTS),
         ),
+    },
+    "regs P as e4m3": {
+        "a factor that isn't a power of two": (Case("eight_128", "regs Pr = P as e4m3 times 12 permute v8"),),
+        "a tile that no step computes": (Case("eight_128", "regs Sr = S as e4m3 permute v8"),),
+        "a type that isn't the other operand's": (
+            Case("eight_128", "regs Pr = P as e5m2 permute v8"),
+            Case("simple", "regs Pr = P as e4m3 permute v8"),
+        ),
+        "8 bits without `permute`": (Case("eight_128", "regs Pr = P as e4m3 times 16"),),
+        "16 with it": (Case("simple", "regs Pr = P as bf16 permute v8"),),
+        "a factor for what isn't summed up by itself": (
+            Case("eight_128", "regs Pr = P as e4m3 times 16 permute v8", SQUARES),
+        ),
+        "values that don't fit the type, such as 16 times those of a maximum that lags by 2^8": (
+            Case("eight_128", "regs Pr = P as e4m3 times 256 permute v8"),
+        ),
+        "tiles that aren't a multiple of 32 keys": (Case("eight_128", "tile j 80"),),
     },
     "regs P ring 2": {
         "more than two sets": (Case("fa3", "regs P ring 3"),),

@@ -53,7 +53,8 @@ def compiled(schedule: str, *edits: tuple[str, str], dims: dict[str, int], **opt
     text = edit(programs()[name], *edits)
     needed = {d: n for d, n in dims.items() if d in re.findall(r"\w+", text.partition("type")[0])}
     needed = {d: n for d, n in needed.items() if d != "K" or name == "row_softmax"}  # else it is streamed
-    return wgdsl.compile(text, schedule=f"wg 1\n{schedule}", dims=needed, types={"T": "bf16"}, options=options, build=False)
+    types = {"T": "e4m3" if "type   T in {e4m3" in text else "bf16"}
+    return wgdsl.compile(text, schedule=f"wg 1\n{schedule}", dims=needed, types=types, options=options, build=False)
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.title)
@@ -82,7 +83,7 @@ def test_each_example_is_right(settings, text):
     masks, edits = ([True] if settings == "causal=true" else [False, True]), ()
     if settings == "documents":
         masks, edits = [False], DOCUMENTS
-    is_attention = program_of(re.findall(r"extends (\w+)", text)[0]) == "attention"
+    is_attention = program_of(re.findall(r"extends (\w+)", text)[0]).startswith("attention")
     fixed = {**FIXED, "K": 64, **{d: int(n) for d, n in re.findall(r"(\w)=(\d+)", settings)}}
     options: list[dict[str, object]] = [{"causal": m} for m in masks] if is_attention else [{}]
     for chosen in options:

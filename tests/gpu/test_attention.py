@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from tests.gpu.support import Attention, Tally, attention_cases, attention_reference, worst  # noqa: E402
 
 pytestmark = pytest.mark.gpu
-ATTENTION = [k for k in KERNELS if "attention" in k.program]
+ATTENTION = [k for k in KERNELS if k.program.startswith("examples/attention/")]
 RUNS = 100  # of each kernel
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import wgdsl
+from tests.handover.reference import hashed
 from tests.handover.running import DEVICES, call
 from tests.shipped import ROOT
 from wgdsl.driver import compile
@@ -40,6 +41,7 @@ schedule own for round_up on sm_90a {
 }
 """
 GIVEN = [447.9, 448.0, 449.0, 464.0, 465.0, 480.0, 1e4, np.inf, -1e4, np.nan]
+ATTENTION = ROOT / "examples" / "attention_eight_bits" / "attention_eight_bits.wg"
 PRODUCT = ROOT / "examples" / "gemm_scaled" / "gemm_scaled.wg"
 
 
@@ -113,8 +115,86 @@ def test_steps_of_k_are_32_elements():
     assert problem.code == "WG0415" and "in steps of 32" in problem.rule  # type: ignore[attr-defined]
 
 
-def test_weights_in_registers_are_not_8_bits_yet():
-    attention = (ROOT / "examples" / "attention" / "attention.wg").read_text("utf-8").replace("{f16, bf16}", "{e4m3, f16}")
-    keyed = attention.replace("V: T[B, N, G, E]", "V: T[B, G, E, N]").replace("V[b,j,g,e]", "V[b,g,e,j]")
-    problems = refused(keyed, schedule="simple", dims={"D": 64, "E": 64}, types={"T": "e4m3"}, target="sm_90a").problems
-    assert [p.code for p in problems] == ["WG0405"]
+def attention(schedule: str = "eight_128", causal: bool = False, **more):
+    settings = {"dims": {"D": 64, "E": 64}, "types": {"T": "e4m3", "U": "bf16"}, "options": {"causal": causal}}
+    return compile(ATTENTION, schedule=schedule, target="sm_90a", build=False, **{**settings, **more})
+
+
+def test_weights_of_8_bits_in_registers_need_a_form():
+    eight = (ROOT / "schedules" / "hopper" / "attention_eight_bits.wg").read_text("utf-8").partition("# Under")[0]
+    plain = eight.replace("  regs Pr = P as e4m3 times 16 permute v8\n", "").replace("Pr[j]", "P[j]")
+    (problem,) = refused(ATTENTION, schedule=plain, dims={"D": 64, "E": 64}).problems
+    assert problem.code == "WG0405" and "regs Pr = P as e4m3 permute v8" in problem.help()
+
+
+def dequantised(q, k, v, scales, causal: bool) -> tuple[np.ndarray, np.ndarray]:
+    """B15's reference: attention in float64 on values times their scale. Arrays are [B, heads, rows, elements]."""
+    group = q.shape[1] // k.shape[1]
+    wide = [x.astype(np.float64) * s.astype(np.float64).repeat(x.shape[1] // s.shape[1], 1)[..., None, None] for x, s in scales]
+    qq, kk, vv = wide[0], wide[1].repeat(group, 1), wide[2].repeat(group, 1)
+    scores = qq @ kk.swapaxes(2, 3) / np.sqrt(q.shape[-1])
+    if causal:
+        hidden = np.arange(k.shape[2])[None] > np.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2]
+        scores = np.where(hidden, -np.inf, scores)
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - top)
+    total = weights.sum(-1, keepdims=True)
+    return weights @ vv / total, (top + np.log(total))[..., 0]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("device", DEVICES)
+def test_b15_scales_of_each_batch_and_key_head(device, causal):
+    """The scores of one head may be a hundred times those of another."""
+    kind = ml_dtypes.float8_e4m3fn
+    q, k, v = (hashed(seed, (2, heads, 40, 64), -100, 100, "f32").astype(kind) for seed, heads in ((1, 4), (2, 2), (3, 2)))
+    qs, ks, vs = (hashed(seed, (2, 2), 0.002, 0.02, "f32") for seed in (5, 6, 7))
+    arrays = {"Q": q.swapaxes(1, 2), "K": k.swapaxes(1, 2), "V": np.ascontiguousarray(v.swapaxes(2, 3))}
+    arrays["V"] = padded(arrays["V"], 48)[..., :40]
+    o, lse = dequantised(q, k, v, ((q, qs), (k, ks), (v, vs)), causal)
+    one, _ = dequantised(q, k, v, ((q, qs[:1, :1].repeat(2, 0).repeat(2, 1)), (k, ks), (v, vs)), causal)
+    got = call(attention(causal=causal), device, arrays, q=qs, k=ks, v=vs)
+    off = np.abs(got["O"].astype(np.float64).swapaxes(1, 2) - o).max()
+    assert off < 0.06 * np.abs(o).max() and np.abs(one - o).max() > 2 * off, "not the scale of one head for all"
+    assert np.abs(got["L"] - lse).max() < (1e-4 if device == "sim" else 0.02)
+
+
+def padded(x: np.ndarray, length: int) -> np.ndarray:
+    out = np.zeros((*x.shape[:-1], length), x.dtype)
+    out[..., : x.shape[-1]] = x
+    return out
+
+
+@pytest.mark.parametrize(
+    ("q", "said"),
+    [
+        (np.ones(2, np.float32), "`q` has 1 axes"),
+        (np.ones((2, 4), np.float32), "G"),
+        (np.ones((), np.float32), "`q` has 0 axes"),
+        (np.ones((2, 2), np.float16), "f16"),
+    ],
+)
+def test_b15_scales_of_another_shape_or_type(q, said):
+    arrays = {"Q": (2, 40, 4, 64), "K": (2, 40, 2, 64), "V": (2, 2, 64, 48)}
+    given = {name: np.zeros(shape, ml_dtypes.float8_e4m3fn) for name, shape in arrays.items()}
+    given["V"] = given["V"][..., :40]
+    ones = np.ones((2, 2), np.float32)
+    with pytest.raises(wgdsl.WgError) as e:
+        attention()(**given, q=q, k=ones, v=ones, device="sim")
+    assert said in str(e.value) and "q" in str(e.value)
+
+
+@pytest.mark.parametrize("std", [0.25, 1, 4])
+def test_scores_that_spread_show_no_jump_where_tiles_meet(std):
+    """The error of a row hangs on its weights, not on the tile in which its maximum lies: a lagging maximum clips nothing."""
+    random, kind = np.random.default_rng(7), ml_dtypes.float8_e4m3fn
+    m, n = 64, 640
+    q, k = (random.standard_normal(shape).astype(kind) for shape in ((1, m, 1, 64), (1, n, 1, 64)))
+    q = (q.astype(np.float32) * std).astype(kind)
+    v = np.abs(random.standard_normal((1, 1, 64, n))).astype(kind)
+    ones = np.ones((1, 1), np.float32)
+    got = call(attention(), "sim", {"Q": q, "K": k, "V": v}, q=ones, k=ones, v=ones)
+    heads = [x.swapaxes(1, 2) for x in (q, k)] + [v.swapaxes(2, 3)]
+    o, lse = dequantised(*heads, [(x, ones) for x in heads], False)
+    off = np.abs(got["O"].astype(np.float64).swapaxes(1, 2) - o)[0, 0] / np.abs(o).max()
+    assert off.max() < 0.04 and np.abs(got["L"] - lse).max() < 1e-4

@@ -56,9 +56,9 @@ def steps_with_places(program: m.RoleProgram) -> list[tuple]:
 
 def every_schedule() -> tuple[Shipped, ...]:
     """The kernels of the goldens, and every schedule that is shipped."""
-    attentions = (path for path in schedule_files() if path.stem.startswith("attention"))
-    named = [s for path in attentions for s in parse(read(path)).schedules]
-    more = [attention(s.name, True, 64, lse=False) for s in named if s.program in ("", "attention")]
+    files = [parse(read(path)).schedules for path in schedule_files() if path.stem.startswith("attention")]
+    named = [s for schedules in files if schedules[0].program == "attention" for s in schedules]
+    more = [attention(s.name, True, 64, lse=False) for s in named]
     return (*KERNELS, *(replace(s, target=None) for s in more if s not in KERNELS))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from wgdsl.foundation.dtypes import F16
-from wgdsl.program.poly import Poly, floordiv
+from wgdsl.program.poly import Poly, ceildiv, floordiv
 from wgdsl.roles.model import MapDim, TensorMap
 from wgdsl.runtime.arrays import ArrayView, contiguous
-from wgdsl.runtime.tensor_map import geometry, map_problem
+from wgdsl.runtime.tensor_map import geometry, map_problem, reach_problem
 
 P = Poly.of
 # Q[B, M, H, D] in panels of 64 columns: {64, M, D / 64, H, B}
@@ -44,6 +46,17 @@ def test_real_strides():
     assert g.strides == (2 * 4 * 128, 2 * 64, 2 * 128, 2 * 100 * 4 * 128)
     heads_first = (4 * 100 * 128, 128, 100 * 128, 1)
     assert geometry(MAP, view(strides=heads_first), extents()).strides == (256, 128, 25600, 102400)
+
+
+def test_rows_by_fours_end_with_the_array():
+    """Dimensions that share an axis are clipped one by one: only a multiple of 4 ends where the last four do."""
+    fours = (MapDim(axis=3, extent=P(128)), MapDim(axis=1, extent=P(4)), MapDim(axis=1, extent=ceildiv(P("M"), 4), factor=4))
+    m = replace(MAP, dims=fours, box=(64, 2, 16))
+    for rows, wrong in ((100, False), (98, True), (3, True)):
+        found = reach_problem(m, view((2, rows, 4, 128)), tuple(d.extent.evaluate({"M": rows}) for d in fours))
+        assert (found is not None) == wrong
+    assert found is not None and (found.axis, found.length, found.group) == (1, 3, 4)
+    assert reach_problem(MAP, view(), extents()) is None
 
 
 def test_an_extent_of_one_may_have_any_stride():

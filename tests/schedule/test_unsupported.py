@@ -9,7 +9,7 @@ from wgdsl.diagnostics.model import WgError
 
 CASES = {
     "combine O, L by merge": "`combine` by merge",
-    "regs Pr = P as e4m3": "a home with a form of its own",
+    "regs Pr = P as e4m3": "an operand of e4m3 in registers without `permute`",
     "smem Ps = Q[i] times 16 by tma": "a home with a form of its own",
     "smem Ps = Q[i] permute v8 by tma": "a home with a form of its own",
     "regs Qr = Q": "`regs` without an engine",

@@ -24,12 +24,23 @@ def values(seed: int, dtype: str, *shape: int) -> np.ndarray:
 def inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, float], dict[str, int]]:
     """Arrays, scalars and dims of a call: two query heads for one key head; or products with k a little over n."""
     dims = dict(s.dims)
+    if s.program.startswith("examples/attention_eight_bits"):
+        return eight_bit_inputs(s, m, n)
     if not s.program.startswith("examples/attention"):
         return product_inputs(s, m, n)
     d, e = dims["D"], dims["E"]
     shapes = {"Q": (1, m, 2, d), "K": (1, n, 1, d), "V": (1, n, 1, e)}
     arrays = {name: values(seed, s.dtype, *shape) for seed, (name, shape) in enumerate(shapes.items())}
     return arrays, {"scale": d**-0.5}, {"B": 1, "G": 1, "R": 2, "M": m, "N": n, "D": d, "E": e}
+
+
+def eight_bit_inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, float], dict[str, int]]:
+    """The same with a scale of queries, keys and values for the key head."""
+    d = dict(s.dims)["D"]
+    shapes = {"Q": (1, m, 2, d), "K": (1, n, 1, d), "V": (1, 1, d, n)}
+    arrays = {name: values(seed, s.dtype, *shape) for seed, (name, shape) in enumerate(shapes.items())}
+    arrays |= {name: 1 + values(seed, "f32", 1, 1) / 2 for seed, name in enumerate("qkv")}
+    return arrays, {"scale": d**-0.5}, {"B": 1, "G": 1, "R": 2, "M": m, "N": n, "D": d, "E": d}
 
 
 def product_inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, float], dict[str, int]]:

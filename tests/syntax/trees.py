@@ -61,7 +61,7 @@ def _statement(fields):
 
 
 targets = node(ast.Index, base=node(ast.Name, id=names), indices=tuples(exprs))
-properties = st.sampled_from(["distinct", "increasing"])
+properties = st.sampled_from(["distinct", "increasing", "positive"])
 options = node(ast.OptionDecl, name=names, default=exprs) | node(ast.OptionDecl, name=names, choices=tuples(exprs))
 program_items = (
     options

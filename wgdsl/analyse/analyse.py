@@ -85,6 +85,7 @@ def _graph(program: ast.Program, context: Context, result: Result, extents: Mapp
         extents=extents,
         nodes=tuple(result.nodes),
         increasing=frozenset(context.increasing),
+        positive=frozenset(context.positive),
         absent=frozenset(context.absent),
         span=program.span,
     )

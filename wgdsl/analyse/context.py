@@ -60,6 +60,7 @@ class Context:
     extents: dict[str, tuple[Poly, Span | None]] = field(default_factory=dict)  # `index i < ...`, raw
     requires: list[Expr] = field(default_factory=list)
     increasing: set[str] = field(default_factory=set)  # arguments whose elements never fall, by `assume`
+    positive: set[str] = field(default_factory=set)  # arguments whose elements are greater than 0, by `assume`
     names: dict[str, tuple[str, Span | None]] = field(default_factory=dict)  # every declared name -> what it is, where
     indices: dict[str, Span | None] = field(default_factory=dict)  # every index of every statement -> first place
 

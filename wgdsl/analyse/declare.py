@@ -158,8 +158,10 @@ class _Declarations:
                 self.assumed(d)
 
     def assumed(self, d: ast.AssumeDecl) -> None:
-        """`assume cu increasing`, of an argument with one axis."""
+        """`assume cu increasing`, of an argument with one axis; `assume q positive`, of one of floats."""
         name, what = d.words[0], " ".join(d.words)
+        if d.words[1:] == ("positive",):
+            return self.positive(d, name, what)
         if d.words[1:] != ("increasing",):
             refuse(NotBuilt(span=d.span, what=f"`assume {what}`", cure="`assume cu increasing` is for offsets such as `cu[b]`"))
         tensor = self.context.inputs.get(name)
@@ -167,6 +169,13 @@ class _Declarations:
             expected = "an argument of i32 with one axis"
             refuse(TypeMismatch(span=d.span, what=f"what `{what}` is about", expected=expected, got=f"`{name}`"))
         self.context.increasing.add(name)
+
+    def positive(self, d: ast.AssumeDecl, name: str, what: str) -> None:
+        tensor = self.context.inputs.get(name)
+        if tensor is None or tensor.dtype.kind != "float":
+            expected = "an argument of floats; of a scalar `require` says it"
+            refuse(TypeMismatch(span=d.span, what=f"what `{what}` is about", expected=expected, got=f"`{name}`"))
+        self.context.positive.add(name)
 
 
 def holds(context: Context, when: ast.Expr | None) -> bool:

@@ -857,8 +857,8 @@ class NotBuilt(Problem):
     chain: tuple[str, ...] = ()
 
     code = "WG0223"
-    doc = """Recurrences, integer division of tensor elements and other assumptions than `increasing` are part of the
-language, but this version of the compiler doesn't build them yet.
+    doc = """Recurrences, integer division of tensor elements and other assumptions than `increasing` and `positive` are
+part of the language, but this version of the compiler doesn't build them yet.
 
 fails:
   program halves {

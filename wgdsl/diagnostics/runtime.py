@@ -182,6 +182,27 @@ class StrideRule(Problem):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WholeGroups(Problem):
+    code: ClassVar[str] = "WG0626"
+    doc: ClassVar[str] = (
+        "Rows in the order `v8` come in fours: the copy engine would read on behind the last ones of an array whose\n"
+        "length isn't a multiple of 4."
+    )
+    name: str
+    axis: int
+    length: int
+    group: int
+
+    def title(self) -> str:
+        length = f"{self.length} elements along axis {self.axis}"
+        return f"`{self.name}` has {length}, and this kernel reads them {self.group} at a time"
+
+    def help(self) -> str:
+        whole = -(-self.length // self.group) * self.group
+        return f"pad axis {self.axis} to {whole} elements and mask the last ones, or take a schedule without `permute`"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BaseRule(Problem):
     code: ClassVar[str] = "WG0609"
     doc: ClassVar[str] = (

@@ -1189,3 +1189,106 @@ works:
     def help(self) -> str:
         form = f"`{self.tensor}[..., {self.free}, {self.axis}]`"
         return f"give the program a `{self.tensor}` whose last axis is `{self.axis}`: {form}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperandTooLarge(Problem):
+    """`grown`: in log2, by how much a maximum may lag behind. `most`: by how much it may so that the operand fits."""
+
+    code: ClassVar[str] = "WG0450"
+    doc: ClassVar[
+        str
+    ] = """What is scaled to a running maximum is at most 1, and larger by `when grown by` while the maximum lags
+behind. Times its factor it has to stay within its type: e4m3 goes up to 448, and what is larger would be cut off.
+
+fails:
+  program weights {
+    dims M, N, D, E
+    in   Q: e4m3[M, D]
+    in   K: e4m3[N, D]
+    in   V: e4m3[E, N]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    P[i,j] = softmax[j] S[i,j]
+    O[i,e] = sum[j] P[i,j] * V[e,j]
+  }
+  schedule eight for weights on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    regs Pr = P as e4m3 times 16 permute v8
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      await Qs
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O when grown by 8
+        pack P[j]
+        issue O += wgmma(Pr[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
+works:
+  program weights {
+    dims M, N, D, E
+    in   Q: e4m3[M, D]
+    in   K: e4m3[N, D]
+    in   V: e4m3[E, N]
+    out  O: bf16[M, E]
+    S[i,j] = sum[d] Q[i,d] * K[j,d]
+    P[i,j] = softmax[j] S[i,j]
+    O[i,e] = sum[j] P[i,j] * V[e,j]
+  }
+  schedule eight for weights on sm_90a {   # with dims D=64, E=64
+    tile   i 64, j 64
+    stream j
+    grid   over (i)
+    role load : 1 warpgroup, registers 24
+    role math : 1 warpgroup, registers 240
+    smem Qs = Q[i] by tma
+    smem Ks = K[j] by tma ring 2
+    smem Vs = V[j] by tma ring 2
+    regs Pr = P as e4m3 times 16 permute v8
+    load { fill Qs  for j { fill Ks[j]  fill Vs[j] } }
+    math {
+      await Qs
+      for j {
+        issue S[j] = wgmma(Qs, Ks[j])
+        await S[j]
+        compute P[j]
+        rescale O when grown by 4
+        pack P[j]
+        issue O += wgmma(Pr[j], Vs[j])
+        await O[j]
+      }
+      finish O
+    }
+  }
+"""
+    name: str
+    dtype: str
+    times: int
+    grown: float
+    largest: float
+    most: int
+
+    def title(self) -> str:
+        return f"`{self.name}` doesn't fit {self.dtype}, whose largest number is {self.largest:g}"
+
+    def label(self) -> str:
+        grown = f", and 2^{self.grown:g} times that where its maximum lags behind" if self.grown else ""
+        return f"up to {self.times}{grown}"
+
+    def help(self) -> str:
+        if self.most and self.grown:
+            return f"`when grown by {self.most}`, or a smaller factor than `times {self.times}`"
+        return f"a smaller factor than `times {self.times}`"

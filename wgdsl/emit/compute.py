@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import groupby
 
 from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
-from ..roles.model import FAR, OUTWEIGHS, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
+from ..roles.model import FAR, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from ..targets.registers import WARPGROUP
 from .context import RoleContext
 from .elements import Elements, Rank, Written, float_text, halves_loop
@@ -120,7 +120,7 @@ def _vote(ctx: RoleContext, op: VoteOp) -> None:
 def _room(ctx: RoleContext, op: RoomOp) -> None:
     ctx.out.comment(_title(op))
     total, name = ctx.value(op.total)[1], ctx.value(op.dst)[1]
-    log = f"{ctx.ptx('log2_approx')}({total}[half] * {float_text(OUTWEIGHS)})"
+    log = f"{ctx.ptx('log2_approx')}({total}[half] * {float_text(op.weight)})"
     room = f"fmaxf({float_text(-op.limit)}, fminf(0.0f, -{log}))"
     with ctx.scope.temporaries() as names:
         elements = Elements(ctx, op.rows, None, names)

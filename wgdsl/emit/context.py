@@ -140,9 +140,13 @@ class RoleContext:
         self.head.setdefault("row", f"const int row = thread / 32 * {8 * self.halves} + lane / 4;  // of its fragments: {what}")
         return "row"
 
-    def fragment_col(self) -> str:
-        """The first column of a thread's fragments."""
+    def fragment_col(self, v8: bool = False) -> str:
+        """The first column of a thread's fragments. v8: where columns lie in that order."""
         self.lane()
+        if v8:
+            name = self._own("first_key")
+            self.head.setdefault(name, f"const int {name} = lane % 4 * 4;  // of its fragments in the order v8")
+            return name
         name = self._own("first_col")
         self.head.setdefault(name, f"const int {name} = lane % 4 * 2;  // of its fragments")
         return name

@@ -10,7 +10,10 @@ from .lowering import lowers
 
 @lowers(Tma, HOPPER)
 def tma(ctx: RoleContext, step: Tma) -> None:
-    to = ctx.tile_address(ctx.kernel.buffer(step.buffer), step.part, step.slot, step.panel)
+    buffer = ctx.kernel.buffer(step.buffer)
+    to = ctx.tile_address(buffer, step.part, step.slot, step.panel)
+    if step.rows_part:
+        to += f" + {step.rows_part * (buffer.panel_bytes // step.parts)}"
     bar = ctx.barrier_address(ctx.kernel.barrier(step.barrier), step.barrier_part, step.slot)
     coords = ", ".join(ctx.text(c) for c in step.coords)
     call = ctx.ptx("tma_load", len(step.coords))

@@ -43,7 +43,7 @@ from ..program.expr import (
 )
 from ..program.poly import Poly, Symbol
 from ..roles.model import Axis
-from ..targets.wgmma import ACCUMULATOR, Digit, accumulator
+from ..targets.wgmma import ACCUMULATOR, N_STEP, PAIRS, Digit, accumulator, v8_accumulator
 from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .eight_bits import narrowing, widening
@@ -97,9 +97,10 @@ def half_line(rows: int) -> str:
     return f"const int half = at / {half.divide} % {half.modulo};"
 
 
-def col_line(rows: int) -> str:
-    """Its column, from the thread's first one on."""
-    digits = tuple(d for d in accumulator(rows).col if d.source == "element")
+def col_line(rows: int, v8: int = 0) -> str:
+    """Its column, from the thread's first one on. v8: the columns of a tile in that order."""
+    fragment = v8_accumulator(v8) if v8 else accumulator(rows)
+    digits = tuple(d for d in fragment.col if d.source == "element")
     return f"const int col = {_digits(digits, 'at')};"
 
 
@@ -203,8 +204,16 @@ class Elements:
         self._once(self.tile_head, half_line(self.ctx.rows))
 
     def col(self) -> str:
-        self._once(self.tile_head, col_line(self.ctx.rows))
+        self._once(self.tile_head, self.col_line())
         return "col"
+
+    @property
+    def v8(self) -> int:
+        """The columns of the tile, if they lie in the order v8."""
+        return self.cols.count if self.cols is not None and self.cols.index == self.ctx.kernel.v8 else 0
+
+    def col_line(self) -> str:
+        return col_line(self.ctx.rows, self.v8)
 
     @staticmethod
     def _once(lines: list[str], line: str) -> None:
@@ -227,10 +236,12 @@ class Elements:
     def _by_columns(self, tile_body: list[str], elements: int) -> None:
         """All rows of a column together, so that what holds for the column is there once."""
         out, rows, halves = self.ctx.out, self.ctx.rows, self.ctx.halves
-        head = [x for x in self.tile_head if x not in (half_line(rows), col_line(rows))]
+        head = [x for x in self.tile_head if x not in (half_line(rows), self.col_line())]
         out.unroll()
         with out.block(f"for (int pair = 0; pair < {elements // halves}; ++pair)"):
-            out.line("const int col = pair / 2 * 8 + pair % 2;")
+            octets = self.v8 // PAIRS // N_STEP
+            col = f"pair / {2 * octets} * 2 + pair / 2 % {octets} * 16" if octets else "pair / 2 * 8"
+            out.line(f"const int col = {col} + pair % 2;")
             for text in (*(x for x in head if "half" not in x), *self.column):
                 out.line(text)
             at = f"const int at = pair / 2 * {2 * halves} + half * 2 + pair % 2;"
@@ -360,7 +371,7 @@ class Elements:
 
     def _first(self) -> str:
         assert self.cols is not None
-        start = self._start(self.cols.origin, self.ctx.fragment_col())
+        start = self._start(self.cols.origin, self.ctx.fragment_col(bool(self.v8)))
         if "first column" not in self._memo:
             self._memo["first column"] = self.first_name
             self.uniform.append(f"const int {self.first_name} = {start};")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..diagnostics.model import InternalError
 from ..program.expr import TRUE, Const
-from ..roles.model import Forget, Move, Pack, RegOperand, SmemOperand, Wgmma, Zero
+from ..roles.model import Forget, Move, Pack, RegOperand, SmemOperand, Value, Wgmma, Zero
 from ..targets.descriptor import UNIT, MatrixLayout, matrix_layout
 from ..targets.sm_90a import HOPPER
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, M
+from ..targets.wgmma import INSTRUCTIONS, N_MAX, M, v8_source
 from .context import RoleContext
 from .control import refusal
 from .lowering import lowers
@@ -101,11 +101,19 @@ def pack(ctx: RoleContext, step: Pack) -> None:
     ctx.need_all_threads(step)
     target, name = ctx.value(step.dst)
     source = ctx.value(step.src)[1]
-    if target.dtype.nbytes != 2:
-        raise InternalError(f"{target.name}: only 16-bit operands fit the accumulator's columns")
+    if target.dtype.nbytes == 1:
+        return _pack_8(ctx, target, name, source)
     call = ctx.ptx("pack", target.dtype.name)
     body = f"{name}[at] = {call}({source}[2 * at], {source}[2 * at + 1]);"
     ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [body])
+
+
+def _pack_8(ctx: RoleContext, target: Value, name: str, source: str) -> None:
+    """Four elements a register: two of the left half of the tile, and two at the same place of its right half."""
+    call = ctx.ptx("pack_8", target.dtype.name)
+    right = v8_source(2, target.cols)
+    low, high = (f"{call}({source}[{at}], {source}[{at} + 1])" for at in ("2 * at", f"2 * at + {right}"))
+    ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [f"{name}[at] = {low} | (unsigned){high} << 16;"])
 
 
 @lowers(Move)

@@ -152,6 +152,7 @@ class ProgramGraph:
     turns: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
     increasing: frozenset[str] = frozenset()  # arguments whose elements never fall, by `assume`
+    positive: frozenset[str] = frozenset()  # arguments whose elements are greater than 0, by `assume`
     absent: frozenset[str] = frozenset()  # arguments that a false `when` removed
     aliases: Mapping[str, str] = field(default_factory=dict)  # a statement's name -> the node that now stands for it
     span: Span | None = field(default=None, compare=False, repr=False)

@@ -17,14 +17,16 @@ from .shapes import solve_dims
 
 
 def random_inputs(graph: ProgramGraph, dims: Mapping[str, int], seed: int = 0) -> dict[str, np.ndarray]:
-    """One array for each tensor input, in its declared dtype: standard normal; integers 0 to 9; truth values by halves. Offsets
-    that are assumed to increase share out the axis that they are for.
+    """One array for each tensor input, in its declared dtype: standard normal, or its exponential where elements are assumed to
+    be positive; integers 0 to 9; truth values by halves. Offsets that are assumed to increase share out the axis that they are
+    for.
 
     dims: free ones, or computed ones from which they follow (H and G for R).
     """
     values = solve_dims(graph, {}, dims)
     rng = np.random.default_rng(seed)
     arrays = {n.name: _array(rng, tuple(p.evaluate(values) for p in n.shape), n.dtype) for n in graph.inputs}
+    arrays |= {name: np.exp(arrays[name].astype(np.float64)).astype(arrays[name].dtype) for name in sorted(graph.positive)}
     return arrays | {name: _offsets(graph, name, len(arrays[name]), values, rng) for name in sorted(graph.increasing)}
 
 

@@ -447,7 +447,8 @@ class Advance(Step):
 @dataclass(frozen=True, kw_only=True)
 class Tma(Step):
     """Asynchronous bulk copy global -> shared: box at `coords` (one per map dim) into the tile of `buffer[part, slot]`,
-    starting at its panel `panel`. On arrival it takes its whole box's bytes off `barrier[barrier_part, slot]`."""
+    starting at its panel `panel`; where boxes bring `parts` equal parts of a panel's rows, into those of part `rows_part`. On
+    arrival it takes its whole box's bytes off `barrier[barrier_part, slot]`."""
 
     buffer: str
     part: Poly
@@ -457,6 +458,8 @@ class Tma(Step):
     barrier: str
     barrier_part: Poly
     panel: int = 0
+    parts: int = 1
+    rows_part: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -677,7 +680,7 @@ FAR = 1024.0  # of r * c: from where `(x - r) * c` subtracts before it scales. B
 
 @dataclass(frozen=True, kw_only=True)
 class RoomOp:
-    """Row value dst = max(-limit, min(0, -log2(total * OUTWEIGHS))), by each lane for its own share of `total`: how far, as a
+    """Row value dst = max(-limit, min(0, -log2(total * weight))), by each lane for its own share of `total`: how far, as a
     power of two, the reference that the sum `total` is scaled to may stay behind.
 
     A summand above the reference is rounded to its operand's type; one that is the maximum itself is 1, and exact. In a row
@@ -691,6 +694,7 @@ class RoomOp:
     rows: Axis
     far: Expr | None = None
     when: str | None = None
+    weight: float = OUTWEIGHS
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
@@ -729,7 +733,8 @@ class Compute(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Pack(Step):
-    """Operand registers dst = src (a tile value) rounded to dst's dtype, as A fragments."""
+    """Operand registers dst = src (a tile value) rounded to dst's dtype, as A fragments. One of 8 bits has its columns in
+    order, whose tile has them in the order v8."""
 
     dst: str
     src: str
@@ -880,7 +885,8 @@ class TensorArg:
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
     """One kernel. `index_extents`: program index -> extent, for range guards. `resident`: how many of its CTAs an SM's
-    registers are to hold at once."""
+    registers are to hold at once. `v8`: the index along which columns of register tiles lie in the order v8
+    (`targets/wgmma.py`), so that a tile is an 8-bit operand as it stands; None if there is none."""
 
     name: str
     program: str
@@ -900,6 +906,7 @@ class Kernel:
     shared_bytes: int
     named_barriers: tuple[tuple[str, int, int], ...] = ()  # (what for, first id, count)
     resident: int = 1
+    v8: str | None = None
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)

@@ -24,7 +24,7 @@ from .items import divisors
 from .matching import matched
 from .model import Kernel, RoleProgram
 from .reading import LineReader, first_line, first_word, is_value
-from .rows import Bars, Computes, Extent, Resident, Rounding, Shared, Threads
+from .rows import Bars, Computes, Extent, InOrder, Resident, Rounding, Shared, Threads
 from .scope import Names, Scope
 
 _MAX_PROBLEMS = 20
@@ -210,6 +210,7 @@ class _Reader(LineReader):
             index_extents={x.index: x.extent for x in of(Extent)},
             shared_bytes=next((x.nbytes for x in of(Shared)), 0),
             resident=next((x.count for x in of(Resident)), 1),
+            v8=next((x.index for x in of(InOrder)), None),
             named_barriers=tuple((x.use, x.first, x.count) for x in of(Bars)),
         )
 

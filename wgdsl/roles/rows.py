@@ -158,6 +158,13 @@ class Resident:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InOrder:
+    """Whose columns lie in the order v8."""
+
+    index: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Shared:
     nbytes: int
 
@@ -201,6 +208,7 @@ DECLARATIONS = (
     Row(Threads, "threads {count:int}"),
     Row(Shared, "shared {nbytes:int}"),
     Row(Resident, "resident {count:int}"),
+    Row(InOrder, "columns {index:name} permute v8"),
     Row(
         m.TensorArg,
         "tensor {name:new}: {dtype:dtype}[{shape:polys}](?written= written)(?temporary= temporary)",
@@ -273,7 +281,8 @@ STEPS = (
     Row(m.Advance, "advance {ring:ring}(? by {stages:poly})"),
     Row(
         m.Tma,
-        "tma {buffer part slot:tile}(? panel {panel:int}) = {map coords:box} signals {barrier barrier_part slot:event}",
+        "tma {buffer part slot:tile}(? panel {panel:int})(? of {parts:int} parts {rows_part:int}) = {map coords:box} "
+        "signals {barrier barrier_part slot:event}",
     ),
     Row(
         m.Wgmma,
@@ -361,8 +370,8 @@ OPS = (
     Row(m.MapOp, "{dst:value}[{rows:axis}(?, {cols:axis})] = {expr:expr}(? when {when:value})"),
     Row(
         m.RoomOp,
-        "room {dst:value}[{rows:axis}] under {total:value} up to {limit:number}(? far where {far:predicate})"
-        "(? when {when:value})",
+        "room {dst:value}[{rows:axis}] under {total:value} up to {limit:number}(? times {weight:number})"
+        "(? far where {far:predicate})(? when {when:value})",
     ),
     Row(m.VoteOp, "vote {dst:value} = any[{rows:axis}] {cond:predicate}"),
 )

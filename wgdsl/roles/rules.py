@@ -30,7 +30,8 @@ ALL_THREADS = (
 MMA_STEP, MMA_COLUMNS, MMA_TYPES = 16, 256, ("bf16", "f16")  # of a product of warps
 CHUNK = 16  # bytes that a thread copies at once
 ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread takes out of shared memory for its registers
-COLUMNS = 8  # of a tile that threads read from shared memory, together
+COLUMNS = 8  # of a tile that threads read from shared memory, together; rows that a swizzle goes round in
+KEYS = 32  # columns of an 8-bit operand in registers: a multiple of these
 
 
 @dataclass(frozen=True)
@@ -230,10 +231,13 @@ def _copies(k: Kernel) -> Iterator[Found]:
 def _copy(k: Kernel, s: m.Tma | m.TmaStore) -> Iterator[Found]:
     x, b = k.map(s.map), k.buffer(s.buffer)
     rows, rest = divmod(box_elements(x), b.panel_cols)
+    parts = s.parts if isinstance(s, m.Tma) else 1
     if len(s.coords) != len(x.dims) or len(x.box) != len(x.dims):
         yield s, f"map `{x.name}` has {len(x.dims)} dimensions"
     elif x.swizzle != b.swizzle or x.dtype != b.dtype:
         yield s, f"map `{x.name}` moves {x.dtype} in swizzle {x.swizzle}, `{b.name}` holds {b.dtype} in swizzle {b.swizzle}"
+    elif isinstance(s, m.Tma) and parts > 1 and (rows * parts != b.rows or rows % COLUMNS or not 0 <= s.rows_part < parts):
+        yield s, f"the box of map `{x.name}` is no {parts}th part of the rows of a panel of `{b.name}`"
     elif rest or x.box[0] != b.panel_cols or s.panel + panels_of(x, b) > b.panels or (rows > b.rows and rows % b.rows):
         yield s, f"the box of map `{x.name}` is neither whole panels of `{b.name}` nor rows of one"
 
@@ -348,6 +352,12 @@ def _stored_whole(k: Kernel, s: m.CopyOut, length: Poly) -> bool:
 
 
 def _values(k: Kernel) -> Iterator[Found]:
+    eight = {v.name for v in k.values if v.kind == "operand" and v.dtype.nbytes == 1}
+    for s in (s for role in k.roles for s in walk(role.steps)):
+        if isinstance(s, m.Pack) and s.dst in eight and k.v8 is None:
+            yield s, f"no columns lie in the order v8, as `{s.dst}` of 8 bits needs them"
+        if isinstance(s, m.StoreShared | m.ReadShared) and k.v8 is not None and k.buffer(s.buffer).cols_index == k.v8:
+            yield s, f"columns along `{k.v8}` lie in the order v8 in registers, and not in `{s.buffer}`"
     for role in k.roles:
         rows = sorted({v.rows for v in k.values if v.role == role.name and v.kind != "flag"})  # one for each warp
         if len(rows) > 1:
@@ -368,6 +378,12 @@ def _uses(role: Role, values: dict[str, m.Value]) -> Iterator[Found]:
             yield s, f"`{s.count}` is no count"
         if isinstance(s, m.Pack) and (values[s.dst].kind, values[s.src].kind) != ("operand", "tile"):
             yield s, f"`{s.dst}` must be an operand and `{s.src}` a tile"
+        if (
+            isinstance(s, m.Pack)
+            and values[s.dst].dtype.nbytes == 1
+            and (values[s.dst].cols % KEYS or values[s.dst].rows != m.ROWS)
+        ):
+            yield s, f"`{s.dst}` has no {m.ROWS} rows and a multiple of {KEYS} columns"
         if isinstance(s, m.Zero) and values[s.value].kind not in ("tile", "count"):
             yield s, f"`{s.value}` is no tile and no count"
 

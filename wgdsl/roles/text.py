@@ -18,7 +18,7 @@ from ..foundation.source import NOWHERE, Place, Span
 from . import model as m
 from .codecs import show
 from .model import Kernel, Op, Role, RoleProgram, Step
-from .rows import Bars, Computes, Extent, Maybe, Piece, Resident, Rounding, Row, Shared, Slot, Threads, Words, row_of
+from .rows import Bars, Computes, Extent, InOrder, Maybe, Piece, Resident, Rounding, Row, Shared, Slot, Threads, Words, row_of
 
 PLACE_COLUMN = 100  # where the schedule's line of a step stands
 _BLOCKS = frozenset(("steps", "ops", "role"))  # codecs of nested lines
@@ -48,6 +48,8 @@ def declarations(k: Kernel, whole: RoleProgram) -> Iterator[object]:
     yield Shared(nbytes=k.shared_bytes)
     if k.resident > 1:
         yield Resident(count=k.resident)
+    if k.v8 is not None:
+        yield InOrder(index=k.v8)
     yield from k.tensors
     yield from (Extent(index=index, extent=extent) for index, extent in k.index_extents.items())
     yield from (*k.params, *k.maps, *k.buffers, *k.rings, *k.barriers)

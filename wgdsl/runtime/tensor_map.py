@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..diagnostics.model import WgError
-from ..diagnostics.runtime import BaseRule, InnerStride, MapRefused, StrideRule
+from ..diagnostics.runtime import BaseRule, InnerStride, MapRefused, StrideRule, WholeGroups
 from ..roles.model import TensorMap
 from ..targets.tma import TMA
 from .arrays import ArrayView
@@ -71,6 +71,18 @@ def map_problem(m: TensorMap, view: ArrayView) -> ArrayRule | None:
     """Why the copy engine can't reach this array; None if it can. Whether a stride may be 0 (a broadcast axis) is for the
     driver to say."""
     return map_pieces(m).problem(view)
+
+
+def reach_problem(m: TensorMap, view: ArrayView, extents: tuple[int, ...]) -> WholeGroups | None:
+    """Whether a map whose dimensions share an axis reaches further along it than the array does: each is clipped by itself."""
+    reach: dict[int, int] = {}
+    for d, extent in zip(m.dims, extents, strict=True):
+        reach[d.axis] = reach.get(d.axis, 1) + (extent - 1) * d.factor
+    for axis, n in reach.items():
+        if n > view.shape[axis]:
+            group = max(d.factor for d in m.dims if d.axis == axis)
+            return WholeGroups(name=m.tensor, axis=axis, length=view.shape[axis], group=group)
+    return None
 
 
 def geometry(m: TensorMap, view: ArrayView, extents: tuple[int, ...]) -> Geometry:
@@ -144,7 +156,7 @@ def encoder_of(m: TensorMap, view: ArrayView, extents: tuple[int, ...]) -> Encod
 
     Raises WgError (WG0607 to WG0609) with the argument's name.
     """
-    problem = map_problem(m, view)
+    problem = map_problem(m, view) or reach_problem(m, view, extents)
     if problem is not None:
         raise WgError(problem)
     return encoder(geometry(m, view, extents))

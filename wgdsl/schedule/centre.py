@@ -6,12 +6,13 @@ parts: the lowering makes `x * c - r * c` of it, one instruction an element, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..program.expr import (
     Apply,
     Cmp,
+    Const,
     Expr,
     Load,
     Reg,
@@ -30,11 +31,12 @@ from ..roles.model import FAR
 
 @dataclass(frozen=True, kw_only=True)
 class Centred:
-    """`(x - r) * c`: the whole and its parts but r."""
+    """`(x - r) * c`: the whole and its parts but r. raised: the power of two by which the exponential is to be larger."""
 
     whole: Expr
     x: Expr
     c: Expr
+    raised: int = 0
 
     def around(self, body: Expr, x: Expr, offset: Expr) -> Expr:
         """The expression with `x * c - offset` in its place."""
@@ -61,9 +63,9 @@ def _match(e: Expr, state: str, varying: frozenset[str]) -> Centred | None:
     return None
 
 
-def distinct(found: Iterable[Centred]) -> tuple[Expr, ...]:
-    """The factors, each once."""
-    return tuple(dict.fromkeys(f.c for f in found))
+def distinct(found: Iterable[Centred]) -> tuple[tuple[Expr, int], ...]:
+    """The factors, and how much larger the exponential is to be, each once."""
+    return tuple(dict.fromkeys((f.c, f.raised) for f in found))
 
 
 def near(r: Expr, c: Expr) -> Expr:
@@ -71,18 +73,28 @@ def near(r: Expr, c: Expr) -> Expr:
     return Cmp(op="le", left=apply("abs", apply("mul", r, c)), right=const(FAR))
 
 
-def offset(r: Expr, c: Expr) -> Expr:
-    """What is subtracted behind the product: r * c, or nothing where that is large: then r is, before it."""
-    return Select(cond=near(r, c), then=apply("mul", r, c), other=const(0.0))
+def offset(r: Expr, c: Expr, raised: int) -> Expr:
+    """What is subtracted behind the product: r * c, or nothing where that is large: then r is, before it. raised: the power of
+    two by which the exponential is larger, of which the offset is less by so much."""
+    behind = apply("mul", r, c)
+    if raised:
+        behind = apply("sub", behind, const(float(raised)))
+    return Select(cond=near(r, c), then=behind, other=nothing(raised))
 
 
-def base(r: str, offset: str) -> Expr:
+def nothing(raised: int) -> Const:
+    """The offset that leaves all of r to what is subtracted before the product."""
+    return const(-float(raised) if raised else 0.0)
+
+
+def base(r: str, offset: str, raised: int) -> Expr:
     """What is subtracted before the product: nothing, or r where nothing is behind it. That is exact for what lies close."""
-    zero = const(0.0)
-    return Select(cond=Cmp(op="eq", left=Reg(name=offset), right=zero), then=Reg(name=r), other=zero)
+    whole = Cmp(op="eq", left=Reg(name=offset), right=nothing(raised))
+    return Select(cond=whole, then=Reg(name=r), other=const(0.0))
 
 
-def far(r: str, offsets: Iterable[str]) -> Expr | None:
-    """Whether a tile has to be moved by a `base`, which only happens where the state moves. None if there is no offset."""
-    nothing = [Cmp(op="eq", left=Reg(name=o), right=const(0.0)) for o in offsets]
-    return conjunction(disjunction(*nothing), Cmp(op="ne", left=Reg(name=r), right=const(0.0))) if nothing else None
+def far(r: str, offsets: Mapping[str, int]) -> Expr | None:
+    """Whether a tile has to be moved by a `base`, which only happens where the state moves. None if there is no offset.
+    offsets: and by how much each is less."""
+    whole = [Cmp(op="eq", left=Reg(name=o), right=nothing(raised)) for o, raised in offsets.items()]
+    return conjunction(disjunction(*whole), Cmp(op="ne", left=Reg(name=r), right=const(0.0))) if whole else None

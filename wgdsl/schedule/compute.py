@@ -6,45 +6,22 @@ A state that no step needs belongs to the last compute.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import DoneTwice, NotYetSupported, UnknownName
 from ..foundation.dtypes import F32
-from ..program.expr import Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
+from ..program.expr import Apply, Cmp, Expr, Load, Reg, Select, apply, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Map, Reduce
 from ..program.poly import Poly
 from ..program.streamed import OLD_SUFFIX, State, Streamed
-from ..roles.model import Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
+from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, Value, VoteOp
 from ..syntax import ast
 from ..targets.wgmma import M
 from . import centre
 from .centre import Centred, centred
 from .lazy import correction_exponent
-
-
-def resolve(streamed: Streamed, name: str) -> str:
-    """The tile node or state that a name of the program stands for."""
-    known = (*(n.name for n in streamed.tile), *(s.name for s in streamed.states))
-    found = name if name in known else streamed.program.aliases.get(name)
-    return found if found in known else _extreme(streamed, name)
-
-
-def _extreme(streamed: Streamed, name: str) -> str:
-    """`P.max` of a program that has other words for a softmax's parts: the one running maximum that `P` hangs on."""
-    whole, _, op = name.rpartition(".")
-    node = resolve(streamed, whole) if op in ("max", "min") else ""
-    hangs_on = _closure(streamed, node) if node else ()
-    found = [s.name for s in streamed.states if s.name in hangs_on and s.node.op == op]
-    return found[0] if len(found) == 1 else ""
-
-
-def display(streamed: Streamed, node: str) -> str:
-    """The name that the user gave to a node: `P` for `P.exp`."""
-    if "." not in node:
-        return node
-    plain = [a for a, n in streamed.program.aliases.items() if n == node and "." not in a]
-    return plain[0] if plain else node
+from .named import closure, display, resolve
 
 
 @dataclass(kw_only=True)
@@ -67,7 +44,7 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
         if not targets:
             known = tuple(display(streamed, n) for n in streamed.order)
             raise WgError(UnknownName(span=s.span, what="tile value", name=name, known=known))
-        needed = set().union(*(_closure(streamed, t) for t in targets))
+        needed = set().union(*(closure(streamed, t) for t in targets))
         wanted = needed - taken
         if needed and not wanted:
             first = next((f.span for f in steps[:k] if f.target == s.target), None)
@@ -77,7 +54,7 @@ def assign(streamed: Streamed, steps: list[ast.ComputeStep], products: frozenset
     rest = [s.name for s in streamed.states if s.name not in taken and not s.is_contract]  # products may be another role's
     if rest and out:
         last = max(out)
-        wanted = set().union(*(_closure(streamed, r) for r in rest)) - taken
+        wanted = set().union(*(closure(streamed, r) for r in rest)) - taken
         out[last] = (*out[last], *(n for n in streamed.order if n in wanted))
     return Assignment(nodes=out)
 
@@ -89,23 +66,6 @@ def targets_of(streamed: Streamed, name: str) -> tuple[str, ...]:
         return (node,)
     read = (x.tensor for o in streamed.outputs if o.tensor == name for x in loads(o.value))
     return tuple(t for t in dict.fromkeys(read) if (s := streamed.state(t)) is not None and not s.is_contract)
-
-
-def _closure(streamed: Streamed, name: str) -> set[str]:
-    seen: set[str] = set()
-    stack = [name]
-    while stack:
-        n = stack.pop()
-        if n in seen or n not in streamed.order:
-            continue
-        seen.add(n)
-        node = streamed.tile_node(n)
-        state = streamed.state(n)
-        if node is not None and not isinstance(node, Reduce):
-            stack += [x.tensor for e in node.exprs() for x in loads(e)]
-        if state is not None:
-            stack += [x.tensor for x in loads(state.node.body)] + list(state.references)
-    return {n for n in seen if not isinstance(streamed.tile_node(n), Reduce)}
 
 
 @dataclass(kw_only=True)
@@ -122,6 +82,7 @@ class Computer:
     lazy: dict[str, float] = field(default_factory=dict)  # state -> growth, in log2, up to which it stays where it is
     followed: set[str] = field(default_factory=set)  # states that are scaled to where a lazy one moved, ahead of their own turn
     shifted: set[str] = field(default_factory=set)  # tile nodes whose tile has been moved with it, likewise
+    raised: dict[str, int] = field(default_factory=dict)  # tile node -> the power of two by which its tile is larger
 
     def declare(self, value: Value) -> str:
         self.values.setdefault(value.name, value)
@@ -146,8 +107,9 @@ class Computer:
             if s is not None:
                 start = s.start if s.start is not None else const(float(IDENTITY[s.node.op]))
                 out.append(MapOp(dst=self.state_value(s), expr=start, rows=rows))
-                kept = [name for name in (self.room(s), *self.offsets(s, rows)) if name is not None]
-                out += (MapOp(dst=name, expr=const(0.0), rows=rows) for name in kept)
+                kept = {} if (room := self.room(s)) is None else {room: const(0.0)}
+                kept |= {name: centre.nothing(raised) for name, (_, raised) in self.offsets(s, rows).items()}
+                out += (MapOp(dst=name, expr=e, rows=rows) for name, e in kept.items())
         return out
 
     def correction_name(self, s: State) -> str:
@@ -183,16 +145,24 @@ class Computer:
         if self.room(s) is None or self.rows > M:
             return {}
         varying = frozenset((rows.index, self.streamed.axis))
-        found = ((n.name, centred(n.body, s.name, varying)) for n in self.streamed.tile if isinstance(n, Map))
-        return {name: c for name, c in found if c is not None}
+        found = ((n, centred(n.body, s.name, varying)) for n in self.streamed.tile if isinstance(n, Map))
+        return {n.name: replace(c, raised=self.raised_in(n.name, n.body, c)) for n, c in found if c is not None}
 
-    def offsets(self, s: State, rows: Axis) -> dict[str, Expr]:
-        """Row value -> the factor c with which it holds r * c."""
+    def raised_in(self, name: str, body: Expr, c: Centred) -> int:
+        """By how much an exponent is to be larger: only that of an exponential can be."""
+        return self.raised.get(name, 0) if isinstance(body, Apply) and body.fn == "exp2" and body.args[0] == c.whole else 0
+
+    def offsets(self, s: State, rows: Axis) -> dict[str, tuple[Expr, int]]:
+        """Row value -> the factor c with which it holds r * c, and by how much less."""
         factors = centre.distinct(self.exponents(s, rows).values())
         return {self.row(f"{self.state_value(s)}.off{k or ''}"): c for k, c in enumerate(factors)}
 
-    def offset(self, s: State, c: Expr, rows: Axis) -> str:
-        return next(name for name, factor in self.offsets(s, rows).items() if factor == c)
+    def offset(self, s: State, c: Centred, rows: Axis) -> str:
+        return next(name for name, factor in self.offsets(s, rows).items() if factor == (c.c, c.raised))
+
+    def raised_state(self, s: State) -> int:
+        """The power of two by which a sum is larger, since a tile that it is made of is."""
+        return sum(self.raised.get(x.tensor, 0) for x in loads(s.node.body))
 
     def moved_flag(self, s: State) -> str | None:
         """The flag without which the correction of a state is no step; None if it always is one."""
@@ -221,6 +191,13 @@ class Computer:
             work.node(n)
         work.close()
         return work.out
+
+
+def _raised(body: Expr, power: int) -> Expr:
+    """An expression times a power of two: of an exponential the exponent is larger, which costs nothing."""
+    if isinstance(body, Apply) and body.fn == "exp2":
+        return apply("exp2", apply("add", body.args[0], const(float(power))))
+    return apply("mul", body, const(2.0**power))
 
 
 @dataclass
@@ -301,6 +278,8 @@ class _Ops:
         around = None if self.first else self.around(name)
         if around is not None:
             body = self.shift(name, body, *around)
+        if name in self.computer.raised and (around is None or not around[1].raised):
+            body = _raised(body, self.computer.raised[name])
         if isinstance(body, Load) and body.tensor in self.computer.home and not masked:
             self.computer.home[name] = self.computer.home[body.tensor]
             return
@@ -328,15 +307,15 @@ class _Ops:
         if not (isinstance(x, Reg) and self.registers(x.name) == self.registers(value)):
             self.emit(self.map(value, x))
             x = Reg(name=value)
-        offset = self.computer.offset(s, c.c, self.rows)
+        offset = self.computer.offset(s, c, self.rows)
         if name not in self.computer.shifted:
-            self.move(s, x, offset)
+            self.move(s, x, offset, c.raised)
         self.computer.shifted.discard(name)
         return c.around(body, x, Reg(name=offset))
 
-    def move(self, s: State, x: Reg, offset: str) -> None:
+    def move(self, s: State, x: Reg, offset: str, raised: int) -> None:
         """A tile by what its offset leaves to it, in the warps in which the state moves."""
-        moved = apply("sub", x, centre.base(self.reference(s), offset))
+        moved = apply("sub", x, centre.base(self.reference(s), offset, raised))
         grown = self.computer.flag(self.computer.state_value(s))
         self.emit(MapOp(dst=x.name, expr=moved, rows=self.rows, cols=self.cols, when=grown))
 
@@ -349,7 +328,7 @@ class _Ops:
                 continue
             still = {x.tensor for n in (*ahead, *packed) if n != name for e in self.exprs(n) for x in loads(e)}
             if not self.is_needed(c.x.tensor, still):
-                self.move(s, Reg(name=self.computer.home[c.x.tensor]), self.computer.offset(s, c.c, self.rows))
+                self.move(s, Reg(name=self.computer.home[c.x.tensor]), self.computer.offset(s, c, self.rows), c.raised)
                 self.computer.shifted.add(name)
 
     def registers(self, value: str) -> str:
@@ -475,8 +454,8 @@ class _Ops:
     def centre(self, s: State, when: str | None = None) -> None:
         """What hangs on a lazy state alone, computed where it moves."""
         r = Reg(name=self.running[s.name])
-        for name, c in self.computer.offsets(s, self.rows).items():
-            self.emit(MapOp(dst=name, expr=centre.offset(r, self.read(c)), rows=self.rows, when=when))
+        for name, (c, raised) in self.computer.offsets(s, self.rows).items():
+            self.emit(MapOp(dst=name, expr=centre.offset(r, self.read(c), raised), rows=self.rows, when=when))
 
     def weigh(self, s: State) -> None:
         """After a row's sum: how far the lazy state that it is scaled to may now stay behind. Sums only grow meanwhile."""
@@ -484,9 +463,11 @@ class _Ops:
             name = self.computer.room(t) if self.computer.weight(t) == s.name else None
             if name is not None:
                 when = None if self.first else self.computer.moved_flag(s)
-                far = centre.far(self.computer.state_value(t), self.computer.offsets(t, self.rows))
+                offsets = {o: raised for o, (_, raised) in self.computer.offsets(t, self.rows).items()}
+                far = centre.far(self.computer.state_value(t), offsets)
                 total, limit = self.running[s.name], self.computer.lazy[t.name]
-                self.emit(RoomOp(dst=name, total=total, limit=limit, rows=self.rows, far=far, when=when))
+                weight = OUTWEIGHS / 2 ** self.computer.raised_state(s)
+                self.emit(RoomOp(dst=name, total=total, limit=limit, rows=self.rows, far=far, when=when, weight=weight))
 
     def follow(self, s: State) -> None:
         """What was accumulated so far, scaled to where the lazy state has moved; once a tile."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..diagnostics.model import WgError
 from ..diagnostics.schedule import NotFilled, NotYetSupported, StillInFlight, UnknownName
-from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, conjunction, const, loads, rewrite
+from ..program.expr import TRUE, Affine, Expr, Load, Reg, Scalar, Select, apply, conjunction, const, loads, rewrite
 from ..program.graph import IDENTITY, Output, Reduce
 from ..program.poly import Poly, minimum
 from ..roles.model import (
@@ -234,9 +234,15 @@ class MathSync(JoinedSync):
 
         def one(x: Expr) -> Expr | None:
             name = self.held(x.tensor) if isinstance(x, Load) else None
-            return None if name is None else Reg(name=name)
+            return None if name is None or not isinstance(x, Load) else self.lowered(x.tensor, Reg(name=name))
 
         return rewrite(e, one)
+
+    def lowered(self, name: str, value: Expr) -> Expr:
+        """A final value without the power of two by which what it is made of was larger."""
+        state = self.streamed.state(name)
+        raised = 0 if state is None else self.computer.raised_state(state)
+        return apply("mul", value, const(2.0**-raised)) if raised else value
 
     def held(self, name: str) -> str | None:
         """The registers of a final value; None for what is none."""
@@ -293,7 +299,7 @@ class MathSync(JoinedSync):
         self.emit(StoreShared(buffer=b.name, part=part, slot=slot, src=src))
         copies = [
             TmaStore(buffer=b.name, part=part, slot=slot, map=p.map.name, coords=coords, panel=panel, add=add, span=self.span)
-            for panel, coords in p.copies(rows.origin, cols.origin)
+            for panel, _, coords in p.copies(rows.origin, cols.origin)
         ]
         bulk: tuple[Step, ...] = (
             replace(FenceAsync(), span=self.span),

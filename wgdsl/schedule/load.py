@@ -149,7 +149,7 @@ class LoadSync(JoinedSync):
                 rows = self.origin(p, p.buffer.rows_index, k, position)
                 cols = self.origin(p, p.buffer.cols_index, k, position)
                 assert p.map is not None
-                for panel, coords in p.copies(rows, cols):
+                for panel, rows_part, coords in p.copies(rows, cols):
                     self.emit(
                         Tma(
                             buffer=p.buffer.name,
@@ -160,6 +160,8 @@ class LoadSync(JoinedSync):
                             barrier=r.full,
                             barrier_part=at,
                             panel=panel,
+                            parts=p.groups,
+                            rows_part=rows_part,
                         )
                     )
 

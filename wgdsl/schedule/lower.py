@@ -19,12 +19,12 @@ from ..targets.registers import WARPGROUP, launch_registers
 from . import arguments
 from .barriers import Ids, deal_ids
 from .combine import combined, finishing, partials_of, resetting
-from .compute import display
 from .copying import CopySync
 from .finish import MathSync
 from .lists import list_kernel, listed_trip, lists_of
 from .load import LoadSync
 from .mask import Trip, live_trip, make_trip
+from .named import display
 from .numbers import hoisted
 from .order import make_order
 from .place import BULK, Placement, place
@@ -146,6 +146,7 @@ def _kernel(
         index_extents=dict(graph.extents),
         shared_bytes=placement.shared_bytes,
         resident=_resident(plan, synced, threads),
+        v8=plan.axis if plan.v8 else None,
         named_barriers=(
             *((f"turns of {t.role}", t.first, t.count) for t in ids.turns),
             *((f"warpgroups of {r}", first, _count(plan, r)) for r, first in ids.local.items()),

@@ -13,7 +13,7 @@ from ..diagnostics.schedule import CantShare, NoBox, NoHome, NotFilled, NotYetSu
 from ..foundation.dtypes import I32
 from ..foundation.source import Span
 from ..program.graph import Input, Output
-from ..program.poly import Poly, floordiv
+from ..program.poly import Poly, ceildiv, floordiv
 from ..roles.model import Barrier, Buffer, MapDim, Ring, TensorMap
 from ..roles.rules import ELEMENTS
 from ..roles.shares import share_of
@@ -23,11 +23,13 @@ from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.registers import WARPS
 from ..targets.swizzle import CHUNK, swizzle_for
 from ..targets.tma import TMA
-from .boxes import Side, sides
+from ..targets.wgmma import KEYS, PAIRS
+from .boxes import Digit, Side, sides
 from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 BULK = "tma"  # the engine that copies by tensor maps, and counts bytes on mbarriers
+FOUR = 4  # rows that lie side by side in registers, in the order v8
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
 
@@ -43,18 +45,22 @@ class Placed:
     rows: int  # of a part that its copies bring
     needs_fallback: bool  # a store whose row pitch may not suit the tensor map
     staged_parts: int = 0  # slots of the streamed ring that it takes behind an item's last fill, one for each part
+    groups: int = 1  # of its rows, which copies bring one by one: those of an order that isn't the tensor's
 
-    def copies(self, rows: Poly, cols: Poly) -> list[tuple[int, tuple[Poly, ...]]]:
-        """(panel, coordinates) of each copy of a tile at element (rows, cols) of its two axes."""
+    def copies(self, rows: Poly, cols: Poly) -> list[tuple[int, int, tuple[Poly, ...]]]:
+        """(panel, group of rows, coordinates) of each copy of a tile at element (rows, cols) of its two axes."""
         width = self.buffer.panel_cols
         if self.split_inner:
-            return [(0, self._coords(Poly.of(0), rows, floordiv(cols, width)))]
-        return [(p, self._coords(cols + p * width, rows, None)) for p in range(self.buffer.panels)]
+            return [(0, 0, self._coords(Poly.of(0), rows, floordiv(cols, width)))]
+        places = [(p, g) for p in range(self.buffer.panels) for g in range(self.groups)]
+        return [(p, g, self._coords(cols + p * width, rows, None, g)) for p, g in places]
 
-    def _coords(self, inner: Poly, rows: Poly, panel: Poly | None) -> tuple[Poly, ...]:
+    def _coords(self, inner: Poly, rows: Poly, panel: Poly | None, group: int = 0) -> tuple[Poly, ...]:
         wide = {len(self.home.access) - 1, *(s.digit.axis for s in self.sides)}
         others = [a.substitute({self.buffer.rows_index: rows}) for k, a in enumerate(self.home.access) if k not in wide]
         along = [c for s in self.sides for c in s.coords(rows)]
+        if self.groups > 1:
+            along = [Poly.of(PAIRS * group), floordiv(rows, FOUR)]
         return (inner, *along, *([panel] if panel is not None else []), *reversed(others))
 
     @property
@@ -167,6 +173,7 @@ class _Placer:
 
     def known_operand(self, name: str, span: Span | None) -> None:
         values = [n.name for n in self.plan.streamed.tile] + list(self.plan.graph.aliases)
+        values += [f.name for f in self.plan.forms.values()]
         if name not in self.plan.homes and name not in values:
             raise WgError(NoHome(span=span, name=name, homes=(*self.plan.homes, *values)))
 
@@ -215,15 +222,17 @@ class _Placer:
             self.element_wise(home, buffer)
         shape, inner = self.reached(home, tensor.shape), tensor.shape[-1]
         along = self.sides(home, buffer, shape) if home.engine == BULK else ()
-        fits = rank(home, along) < TMA.rank and self.copied(buffer) == buffer.rows
+        groups = PAIRS if self.by_fours(home, buffer, along) else 1
+        fits = rank(home, along) < TMA.rank and self.copied(buffer) == buffer.rows and groups == 1
         split = inner.constant is not None and inner.constant % buffer.panel_cols == 0 and fits
         aligned = inner.constant is not None and inner.constant * tensor.dtype.nbytes % 16 == 0
         return Placed(
             home=home,
             buffer=buffer,
-            map=self.map(home, buffer, shape, along, split) if home.engine == BULK else None,
+            map=self.map(home, buffer, shape, along, split, groups) if home.engine == BULK else None,
             split_inner=split,
             sides=along,
+            groups=groups,
             rows=self.copied(buffer),
             needs_fallback=home.output and not aligned,
         )
@@ -333,13 +342,36 @@ class _Placer:
                 problem = TileShape(span=home.span, what=what, value=value, rule=rule, index=index, shares=(share_of(b),))
                 raise WgError(problem)
 
-    def map(self, home: Home, b: Buffer, shape: tuple[Poly, ...], along: tuple[Side, ...], split: bool) -> TensorMap:
+    def by_fours(self, home: Home, b: Buffer, along: tuple[Side, ...]) -> bool:
+        """Whether rows come in the order v8, in which the columns of a product have them: the first two of every four, then the
+        last two."""
+        if not self.plan.v8 or b.rows_index != self.plan.axis or home.output:
+            return False
+        if b.rows % KEYS:
+            what, rule, index = (
+                f"the row count of a part of `{home.name}`",
+                f"in the order v8 a multiple of {KEYS}",
+                b.rows_index,
+            )
+            raise WgError(TileShape(span=home.span, what=what, value=b.rows, rule=rule, index=index, shares=(share_of(b),)))
+        if len(along) != 1 or along[0].digit != Digit(axis=along[0].digit.axis, weight=1, extent=None, rest=Poly()):
+            what, cure = f"`{home.name}` in the order v8", f"`{b.rows_index}` alone at an axis of `{home.tensor}`"
+            raise WgError(NotYetSupported(span=home.span, what=what, cure=cure))
+        return True
+
+    def map(
+        self, home: Home, b: Buffer, shape: tuple[Poly, ...], along: tuple[Side, ...], split: bool, groups: int
+    ) -> TensorMap:
         width, cols_axis, inner = b.panel_cols, len(shape) - 1, shape[-1]
-        dims = [
-            MapDim(axis=cols_axis, extent=Poly.of(width) if split else inner),
-            *(d for s in along for d in s.dims(shape)),
-        ]
-        box = [width, *(n for s in along for n in s.boxes)]
+        dims = [MapDim(axis=cols_axis, extent=Poly.of(width) if split else inner)]
+        box = [width]
+        if groups > 1:  # a row is one of four, and one of the fours
+            axis = along[0].digit.axis
+            dims += [MapDim(axis=axis, extent=Poly.of(FOUR)), MapDim(axis=axis, extent=ceildiv(shape[axis], FOUR), factor=FOUR)]
+            box += [PAIRS, b.rows // FOUR]
+        else:
+            dims += (d for s in along for d in s.dims(shape))
+            box += (n for s in along for n in s.boxes)
         if split:
             assert inner.constant is not None
             dims.append(MapDim(axis=cols_axis, extent=Poly.of(inner.constant // width), factor=width))

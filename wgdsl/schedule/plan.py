@@ -41,6 +41,8 @@ from ..targets.engines import ENGINES, Engine
 from ..targets.registers import GRANULE, LOWEST, WARPGROUP, WARPS
 from ..targets.target import Target
 from .combine import ATOMIC, combine_problems, declared
+from .constants import constant
+from .forms import Form, forms_of, is_form
 from .items import opened
 from .rounds import item_problems
 
@@ -104,6 +106,7 @@ class Plan:
     roles: tuple[RolePlan, ...]
     homes: dict[str, Home]
     operand_sets: dict[str, int]  # sets of registers of an operand, where it isn't one
+    forms: dict[str, Form]  # of tiles that become operands in registers
     part: str | None = None  # the grid axis of the parts of the stream
     parts: int = 1
     stream_span: Span | None = field(default=None, compare=False)
@@ -191,6 +194,11 @@ class Plan:
         types = {n.name: n.dtype.name for n in self.graph.inputs}
         return {types[x.tensor] for x in loads(product.body) if x.tensor in types} or {F32.name}
 
+    @property
+    def v8(self) -> bool:
+        """Whether columns along the streamed axis lie in the order v8 in registers."""
+        return any(f.v8 for f in self.forms.values())
+
     def is_split(self, index: str) -> bool:
         return self.split_role is not None and self.split_role.split == index
 
@@ -257,6 +265,7 @@ class _Planner:
             roles=roles,
             homes=self.homes(tiles, stream.axis),
             operand_sets=self.operand_sets(),
+            forms=self.forms(),
             part=stream.split_index,
             parts=self.number(stream.split_count, "the number of parts of the stream", 1, 1 << 10) or 1,
             stream_span=stream.span,
@@ -390,7 +399,7 @@ class _Planner:
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
-            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE or self.is_operand_ring(d):
+            if d.tensor in self.graph.absent or d.engine == WORK_ENGINE or self.is_operand_ring(d) or is_form(d):
                 continue
             engines = self.target.stores if d.tensor in outputs else self.target.copies
             if d.kind != "smem" or (d.engine in BY_THREADS and d.engine not in engines):
@@ -404,6 +413,11 @@ class _Planner:
             home = self.home(d, tiles, axis)
             if home is not None:
                 out[d.name] = home
+        return out
+
+    def forms(self) -> dict[str, Form]:
+        out, problems = forms_of(self.streamed, self.schedule)
+        self.problems += problems
         return out
 
     @staticmethod
@@ -535,6 +549,7 @@ class _Planner:
         self.split(plan)
         self.finished(plan)
         self.staged(plan)
+        self.in_order(plan)
         self.casts()
         self.elements(plan)
         self.finished_last(plan)
@@ -607,6 +622,16 @@ class _Planner:
             if dtype.name not in known:
                 cure = "types of elements: " + ", ".join(known)
                 self.problems.append(NotYetSupported(span=span, what=f"`{name}`, whose elements are {dtype},", cure=cure))
+
+    def in_order(self, plan: Plan) -> None:
+        """What threads move between registers and shared memory has its columns in order."""
+        form = next((f for f in plan.forms.values() if f.v8), None)
+        if form is None:
+            return
+        for h in (h for h in plan.homes.values() if h.output or h.elements):
+            if h.access[-1].bare == plan.axis:
+                what = f"`{h.name}` with columns along `{plan.axis}`, which lie in another order for `{form.name}`,"
+                self.problems.append(NotYetSupported(span=h.span, what=what, cure="drop this line: threads use global memory"))
 
     def staged(self, plan: Plan) -> None:
         """A staging buffer that no `finish` goes through is memory for nothing."""
@@ -681,23 +706,8 @@ def unsupported_items(schedule: ast.Schedule) -> Iterator[NotYetSupported]:
         match item:
             case ast.GridDecl(with_home=str()):
                 what, cure = "`with` in a `grid` line", "drop it"
-            case ast.HomeDecl(cast=str()) | ast.HomeDecl(times=ast.Node()) | ast.HomeDecl(permute=str()):
+            case ast.HomeDecl() if not is_form(item) and (item.cast or item.times or item.permute):
                 what, cure = "a home with a form of its own", "drop `as`, `times` and `permute`"
             case _:
                 continue
         yield NotYetSupported(span=item.span, what=what, cure=cure)
-
-
-def constant(e: ast.Expr) -> object:
-    """The value of a constant integer expression of a schedule; None if it isn't one."""
-    if isinstance(e, ast.Number):
-        return e.value
-    if isinstance(e, ast.Unary) and e.op == "-":
-        v = constant(e.operand)
-        return -v if isinstance(v, int) else None
-    if isinstance(e, ast.Binary) and e.op in ("+", "-", "*", "/"):
-        a, b = constant(e.left), constant(e.right)
-        if not isinstance(a, int) or not isinstance(b, int) or (e.op == "/" and b == 0):
-            return None
-        return {"+": a + b, "-": a - b, "*": a * b, "/": a // b if b else 0}[e.op]
-    return None

@@ -16,8 +16,8 @@ from ..program.expr import Reg
 from ..program.poly import Poly, ceildiv
 from ..roles.model import PROBE, Axis, StoreGlobal, TensorArg
 from ..syntax import ast
-from .compute import display, resolve
 from .flight import tile_text
+from .named import display, resolve
 from .place import name_of
 from .products import Product
 from .registers import RegisterWriter

@@ -28,8 +28,9 @@ from ..roles.shares import share_of
 from ..syntax import ast
 from ..targets.choice import TARGETS
 from ..targets.engines import ENGINES, Engine
-from .compute import display, resolve
+from ..targets.wgmma import KEYS
 from .mask import is_shifted
+from .named import display, resolve
 from .place import Placement, name_of
 from .plan import Plan, RolePlan
 
@@ -89,7 +90,7 @@ class _Match:
         return ENGINES[self.step.engine]
 
     def product(self) -> Product:
-        node, left, right = self.node, name_of(self.step.left), name_of(self.step.right)
+        node, left, right = self.node, self.left(), name_of(self.step.right)
         read = loads(node.body)
         tensors = [x.tensor for x in read]
         a_tensor = self.operand_tensor(left, self.step.left.span)
@@ -119,7 +120,7 @@ class _Match:
         self.shape(cols, self.plan.size(cols, b_tensor, self.step.span), axis, k, b)
         in_memory = left in self.plan.homes
         a = self.placement.placed[left].buffer if in_memory else None
-        self.types(axis, a, b)
+        self.types(axis, cols, a, b)
         return Product(
             engine=self.engine.name,
             node=node,
@@ -135,10 +136,16 @@ class _Match:
             k=k,
         )
 
+    def left(self) -> str:
+        """The left operand: a home, or a tile that is computed, which the home of its operand stands for."""
+        name = name_of(self.step.left)
+        form = next((f for f in self.plan.forms.values() if f.name == name), None)
+        return name if form is None else display(self.plan.streamed, form.node)
+
     def check_rows(self, rows: str, cols: str) -> None:
         """A warpgroup multiplies rows of the left operand, as many as the engine takes; several of one role must own different
         ones."""
-        split, left, right = self.role.split, name_of(self.step.left), name_of(self.step.right)
+        split, left, right = self.role.split, self.left(), name_of(self.step.right)
         if split == cols:
             why = f"its rows run along `{rows}`, but `{self.role.name}` is split along `{split}`"
             self.wrong(why, f"rows come from the left operand: `{self.engine.name}({right}, {left})`")
@@ -181,12 +188,14 @@ class _Match:
             raise WgError(NotYetSupported(span=self.step.span, what=f"`{left}` as a register operand"))
         return wide[0]
 
-    def types(self, axis: str, a: Buffer | None, b: Buffer) -> None:
+    def types(self, axis: str, cols: str, a: Buffer | None, b: Buffer) -> None:
         """Both operands have one type, and lie as the engine takes that."""
         dtype, name, span = b.dtype.name, self.engine.name, self.step.span
-        if a is None and dtype in self.engine.k_major:
-            what = f"`{name_of(self.step.left)}` of {dtype} as an operand in registers"
-            raise WgError(NotYetSupported(span=span, what=what))
+        self.in_registers(a, b)
+        if self.plan.v8 and cols == self.plan.axis and self.plan.size(cols) % KEYS:
+            rule, shares = f"columns in the order v8 are a multiple of {KEYS}", (share_of(b),)
+            what = "n of this product"
+            raise WgError(TileShape(span=span, what=what, value=self.plan.size(cols), rule=rule, index=cols, shares=shares))
         if a is not None and a.dtype != b.dtype:
             cure = "give both operands one type"
             raise WgError(NotYetSupported(span=span, what=f"{name} of {a.dtype} by {dtype}", cure=cure))
@@ -198,6 +207,17 @@ class _Match:
                     home=operand.name, tensor=operand.tensor, axis=axis, free=free, dtype=dtype, engine=name,
                 )
             )  # fmt: skip
+
+    def in_registers(self, a: Buffer | None, b: Buffer) -> None:
+        """An operand in registers has the form that the schedule says, of which one of 8 bits has to have one."""
+        form = self.plan.forms.get(resolve(self.plan.streamed, self.left())) if a is None else None
+        dtype, shown, span = b.dtype.name, name_of(self.step.left), self.step.span
+        if a is None and form is None and dtype in self.engine.k_major:
+            cure = f"say its form: `regs {shown}r = {shown} as {dtype} permute v8`"
+            raise WgError(NotYetSupported(span=span, what=f"`{shown}` of {dtype} as an operand in registers", cure=cure))
+        if form is not None and form.dtype != b.dtype:
+            what, cure = f"`{shown}` as {form.dtype} by {dtype}", f"`as {dtype}`, or drop the line of `{form.name}`"
+            raise WgError(NotYetSupported(span=form.span, what=what, cure=cure))
 
     def shape(self, cols: str, n: int, axis: str, k: int, b: Buffer) -> None:
         dtype, shares = b.dtype.name, (share_of(b),)

@@ -13,9 +13,10 @@ from ..program.expr import Expr, Reg, apply, loads, regs
 from ..program.poly import Poly
 from ..roles.model import Axis, Compute, MapOp, Op, Pack, ReadShared, Step, Value
 from ..syntax import ast
-from .compute import Assignment, Computer, resolve
+from .compute import Assignment, Computer
 from .flight import tile_text
 from .mask import Partial, Trip
+from .named import resolve
 from .pipeline import ast_text
 from .place import Placement, name_of
 from .plan import Plan, RolePlan
@@ -30,7 +31,8 @@ class RegisterWriter(RingWriter):
         super().__init__(placement)
         self.plan, self.trip, self.role = plan, trip, role
         self.streamed = plan.streamed
-        self.computer = Computer(streamed=plan.streamed, role=role.name)
+        raised = {f.node: f.shift for f in plan.forms.values() if f.shift}
+        self.computer = Computer(streamed=plan.streamed, role=role.name, raised=raised)
         self.products: dict[str, Product] = {}
         self.computes: list[ast.ComputeStep] = []
         self.assignment = Assignment(nodes={})
@@ -157,12 +159,14 @@ class RegisterWriter(RingWriter):
         if reader is None:
             raise WgError(NoHome(span=span, name=name, homes=tuple(p.a_value for p in self.products.values() if p.a_value)))
         dtype = self.placement.placed[reader.b].buffer.dtype
+        form = self.plan.forms.get(node)
         frag = self.operand_value(name, rel)
         self.touch(frag, name, span)
         rows = self.computer.rows
         self.computer.declare(Value(name=frag, role=self.role.name, kind="operand", dtype=dtype, cols=reader.k, rows=rows))
         self.emit(Pack(dst=frag, src=self.computer.home[node], span=span))
-        self.note_rounding(f"{name} to {dtype} (operand of {reader.name})")
+        what = f"{name} to {dtype}" if form is None else form.words(name)
+        self.note_rounding(f"{what} (operand of {reader.name})")
         sets = self.plan.operand_sets.get(name, 1)
         self.state.packed[name] = (*self.state.packed.get(name, ()), rel)[-sets:]
 

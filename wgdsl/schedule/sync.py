@@ -11,6 +11,8 @@ the second pass must leave the state as it found it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 
@@ -21,13 +23,14 @@ from ..diagnostics.schedule import (
     NeverComputed,
     NotFilled,
     NotYetSupported,
+    OperandTooLarge,
     StillInFlight,
     TileNotNamed,
     UnknownName,
     WrongReference,
 )
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Affine, Expr
+from ..program.expr import FALSE, TRUE, Affine, Expr, loads
 from ..program.poly import Poly, maximum, mod
 from ..roles.model import (
     Advance,
@@ -59,11 +62,12 @@ from ..roles.model import (
 from ..syntax import ast
 from .barriers import TURN_THREADS, Ids
 from .clears import Clear, Clears
-from .compute import assign, resolve
+from .compute import assign
 from .flight import Group, State, tile_text
 from .items import NUMBER, is_mine, loop_of, opened, passed_over
 from .lazy import lazy_states
 from .mask import Partial, Trip
+from .named import resolve
 from .pipeline import Copy, Expansion, Item, ast_text, expand, step_offset
 from .place import Placement, name_of
 from .plan import Plan, RolePlan, steps_of
@@ -132,6 +136,25 @@ class RoleSync(RegisterWriter):
         self.element_reads()
         accumulators = {p.name: p.node.name for p in self.products.values()}
         self.computer.lazy = lazy_states(self.streamed, self.role.steps, accumulators)
+        self.in_range(p for p in self.products.values() if p.a_value is not None)
+
+    def in_range(self, products: Iterable[Product]) -> None:
+        """An operand that is at most 1 while its maximum is the true one is larger where that lags behind, and has to fit its
+        type all the same."""
+        for p in products:
+            node = self.streamed.tile_node(resolve(self.streamed, p.a_value or ""))
+            dtype, form = self.placement.placed[p.b].buffer.dtype, self.plan.forms.get(node.name if node else "")
+            times = 1 if form is None else 2**form.shift
+            limits = {self.computer.lazy.get(x.tensor, 0.0) for e in (node.exprs() if node else ()) for x in loads(e)}
+            grown = max(limits, default=0.0)
+            if dtype.largest is not None and times * 2.0**grown > dtype.largest:
+                most = int(math.log2(dtype.largest / times)) if times <= dtype.largest else 0
+                raise WgError(
+                    OperandTooLarge(
+                        span=form.span if form else self.role.span, name=p.a_value or "", dtype=dtype.name, times=times,
+                        grown=grown, largest=dtype.largest, most=most,
+                    )
+                )  # fmt: skip
 
     def element_reads(self) -> None:
         """A `compute` reads a tile once, as a product does."""

@@ -71,7 +71,7 @@ class Agent:
         self.group = f"{role.name} {ordinal}" if role.count > 1 else role.name
         self.name = self.group if warp is None else f"{self.group} warp {warp}"
         self.rows = max((v.rows // WARPS for v in cta.world.values[role.name]), default=BLOCK)
-        self.elected, self.row = warp is None, self.rows * (warp or 0)
+        self.elected, self.row, self.v8 = warp is None, self.rows * (warp or 0), cta.world.kernel.v8
         self.warps = 1  # that it stands for
         self.weight = WARPS if warp is None else 1  # the warps that setmaxnreg is for
         self.env: dict[str, Integer] = {**cta.world.dims, "wg": ordinal}

@@ -17,7 +17,7 @@ from .flight import Copy, Load, Store
 from .global_stores import claim
 from .integers import Integer, value_of
 from .meaning import means
-from .memory import Cell, Share
+from .memory import BAND, Cell, Share
 from .results import shares
 from .tensors import Box
 
@@ -32,6 +32,7 @@ def _box(a: Agent, s: m.Tma | m.TmaStore) -> tuple[Box, tuple[Cell, ...], m.Buff
     panels = max(rows // buffer.rows, 1)
     fits = not rest and tensor_map.box[0] == buffer.panel_cols and s.panel + panels <= buffer.panels
     fits = fits and (rows < buffer.rows or rows % buffer.rows == 0)
+    fits = fits and (not isinstance(s, m.Tma) or s.parts == 1 or rows * s.parts == buffer.rows)
     if not fits or tensor_map.swizzle != buffer.swizzle or tensor_map.dtype != buffer.dtype:
         raise a.fault(IllFormed, why=f"the box of map `{s.map}` doesn't fit the panels of `{s.buffer}`")
     return box, a.tile(s.buffer, s.part, s.slot).cells[s.panel : s.panel + panels], buffer
@@ -42,9 +43,12 @@ def tma(a: Agent, s: m.Tma) -> None:
     a.need_thread()
     box, cells, buffer = _box(a, s)
     barrier, lap = a.mbarrier(s.barrier, s.barrier_part, s.slot)
-    access = a.cta.memory.write(a, cells, asynchronous=True)
+    rows = buffer.rows // s.parts
+    row = s.rows_part * rows
+    bands = -1 if s.parts == 1 else ((1 << rows // BAND) - 1) << row // BAND
+    access = a.cta.memory.write(a, cells, asynchronous=True, bands=bands)
     for c in cells:
-        c.data[:] = np.nan
+        c.data[row : row + rows] = np.nan
     world, source = a.cta.world, a.cta.world.maps[s.map].tensor
     a.cta.loads.append(
         Load(
@@ -56,6 +60,8 @@ def tma(a: Agent, s: m.Tma) -> None:
             barrier=barrier,
             phase=lap,
             nbytes=box.count * buffer.dtype.nbytes,
+            row=row,
+            bands=bands,
         )
     )
 

@@ -32,8 +32,9 @@ from ..program.expr import (
     whole_numbers,
 )
 from ..program.poly import Poly
-from ..roles.model import OUTWEIGHS, Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, VoteOp
+from ..roles.model import Axis, CompleteOp, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from ..targets.registers import WARPS
+from ..targets.wgmma import v8
 from .functions import COMPARISONS, FUNCTIONS, REDUCTIONS, power
 from .integers import Integer, value_of
 from .registers import QUAD, RegisterFile
@@ -43,11 +44,13 @@ OCTET = 8  # columns over which the lanes of a quad go round
 
 
 class Machine(Protocol):
-    """What expressions may look at: an agent. rows: its rows of a tile; row: the first of them."""
+    """What expressions may look at: an agent. rows: its rows of a tile; row: the first of them. v8: whose columns lie in that
+    order."""
 
     registers: RegisterFile
     rows: int
     row: int
+    v8: str | None
     env: dict[str, Integer]
     scalars: Mapping[str, float]
     tensors: Mapping[str, Tensor]
@@ -72,6 +75,13 @@ def run(m: Machine, op: Op) -> None:
 def column_indices(axis: Axis, env: Mapping[str, Integer]) -> np.ndarray:
     """[1, count]: the element indices of an axis, all along a row."""
     return (int(value_of(axis.origin, env)) + np.arange(axis.count))[None, :]
+
+
+def tile_columns(axis: Axis, m: Machine) -> np.ndarray:
+    """[1, count]: the element indices of the columns of a register tile."""
+    if axis.index != m.v8:
+        return column_indices(axis, m.env)
+    return int(value_of(axis.origin, m.env)) + np.array([[v8(c, axis.count) for c in range(axis.count)]])
 
 
 def row_indices(axis: Axis, m: Machine) -> np.ndarray:
@@ -104,7 +114,7 @@ def _room(m: Machine, op: RoomOp) -> None:
     """Each lane by its own share."""
     if op.when is not None and not m.registers.flag(op.when):
         return
-    below = -np.log2(m.registers.read(op.total) * np.float32(OUTWEIGHS))
+    below = -np.log2(m.registers.read(op.total) * np.float32(op.weight))
     room = np.fmax(np.float32(-op.limit), np.fmin(np.float32(0), below))
     if op.far is not None:
         room = np.where(Scope(m, op.rows, None).value(op.far), np.float32(np.inf), room)
@@ -191,7 +201,7 @@ class Scope:
         """The integers, with arrays for the indices of the axes."""
         env = {**self.m.env, self.rows.index: row_indices(self.rows, self.m)}
         if self.cols is not None:
-            env[self.cols.index] = column_indices(self.cols, self.m.env)
+            env[self.cols.index] = tile_columns(self.cols, self.m)
         return env
 
     def value(self, e: Expr) -> np.ndarray:

@@ -35,11 +35,13 @@ class Load:
     barrier: MBarrier
     phase: int
     nbytes: int
+    row: int = 0  # the first of those that it brings
+    bands: int = -1  # that it fills
 
     def land(self) -> None:
         for cell, values in zip(self.cells, self.values(), strict=True):
-            cell.data[: len(values)] = values
-            cell.whole = cell.bands
+            cell.data[self.row : self.row + len(values)] = values
+            cell.whole |= cell.bands & self.bands
 
 
 @dataclass(eq=False, kw_only=True)

@@ -8,8 +8,9 @@ from ..diagnostics.sim import IllFormed, LaneShares
 from ..roles import model as m
 from ..targets.registers import WARPGROUP, WARPS
 from ..targets.swizzle import CHUNK, SWIZZLES
+from ..targets.wgmma import v8
 from .agent import Agent
-from .elementwise import Scope, column_indices, row_indices, run
+from .elementwise import Scope, column_indices, row_indices, run, tile_columns
 from .events import WARP
 from .global_stores import claim
 from .integers import Integer, value_of
@@ -35,7 +36,10 @@ def pack(a: Agent, s: m.Pack) -> None:
     src = a.registers.find(s.src, "tile").value
     if dst.cols != src.cols:
         raise a.fault(IllFormed, why=f"`{s.dst}` has {dst.cols} columns, `{s.src}` {src.cols}")
-    a.registers.write(s.dst, rounded(a.registers.read(s.src), dst.dtype))
+    values = rounded(a.registers.read(s.src), dst.dtype)
+    if dst.dtype.nbytes == 1:
+        values = values[:, np.argsort([v8(c, dst.cols) for c in range(dst.cols)])]
+    a.registers.write(s.dst, values)
 
 
 @means(m.Move)
@@ -113,7 +117,8 @@ def _from_threads(a: Agent, s: m.StoreGlobal | m.CopyOut, values: np.ndarray, wh
     env: dict[str, Integer] = {**a.env, s.rows.index: rows}
     where = where & (_inside(a, s.rows, rows) if s.limit is None else rows < a.integer(s.limit))
     if s.cols is not None:
-        env[s.cols.index] = cols = column_indices(s.cols, a.env)
+        in_registers = isinstance(s, m.StoreGlobal)
+        env[s.cols.index] = cols = tile_columns(s.cols, a) if in_registers else column_indices(s.cols, a.env)
         where = where & _inside(a, s.cols, cols)
     access = tuple(value_of(p, env) for p in s.access)
     claim(a, s.tensor, access, where, clipped=False, add=s.add, by=getattr(s, "by", "sum"))(values)

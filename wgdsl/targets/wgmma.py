@@ -72,6 +72,35 @@ class Fragment:
         return sum(d.value(sources) for d in self.row), sum(d.value(sources) for d in self.col)
 
 
+KEYS = 32  # columns of a tile in the order v8: a multiple of these
+PAIRS = 2  # parts of such a tile: the n-th has the n-th two of every four keys
+
+
+def v8(column: int, columns: int) -> int:
+    """Which key stands at a column of a tile of so many, in the order v8: two elements of a thread in the left half of a tile,
+    and the two at the same place of its right half, are four keys that lie side by side."""
+    half = columns // PAIRS
+    part, place = divmod(column, half)
+    return place // 2 * 4 + PAIRS * part + place % 2
+
+
+def v8_accumulator(columns: int) -> Fragment:
+    """The keys of the elements of a result of 64 rows whose columns are in the order v8."""
+    octets = columns // PAIRS // N_STEP
+    return Fragment(
+        row=ACCUMULATOR.row,
+        col=(Digit(source="lane", divide=1, modulo=4, scale=4), Digit(source="element", divide=1, modulo=2, scale=1),
+             Digit(source="element", divide=4, modulo=octets, scale=16),
+             Digit(source="element", divide=4 * octets, modulo=None, scale=PAIRS)),
+    )  # fmt: skip
+
+
+def v8_source(element: int, columns: int) -> int:
+    """Which element of such a result a thread's n-th element of an 8-bit operand is: none of another thread's."""
+    register, byte = divmod(element, 4)
+    return register * 2 + byte % 2 + byte // 2 * (columns // PAIRS // 2)
+
+
 def _check(fragment: Fragment, cols: int, rows: int = M) -> None:
     elements = rows * cols // 128
     seen = {fragment.at(w, lane, e) for w in range(4) for lane in range(32) for e in range(elements)}
@@ -105,3 +134,12 @@ OPERAND_8 = Fragment(
 _check(ACCUMULATOR, 32)
 _check(accumulator(2 * M), 16, 2 * M)
 _check(OPERAND_8, 32)
+for _cols in (KEYS, 96, 128):
+    _own = v8_accumulator(_cols)
+    _check(_own, _cols)
+    for _w, _lane, _e in ((0, 0, 0), (1, 13, 2), (3, 31, 7), (2, 6, 15)):
+        _row, _col = ACCUMULATOR.at(_w, _lane, _e)
+        assert _own.at(_w, _lane, _e) == (_row, v8(_col, _cols)), "the keys of the columns"
+        assert OPERAND_8.at(_w, _lane, _e) == _own.at(_w, _lane, v8_source(_e, _cols)), (
+            "a result becomes an operand by rounding"
+        )

@@ -126,21 +126,21 @@ def product(parts: list[Expr]) -> Expr:
     return simplify(out)
 
 
-def linear(e: Expr) -> list[tuple[Expr, Expr]]:
-    """`e` as a sum of coefficient * base, the coefficients scalar."""
+def linear(e: Expr, constant: Callable[[Expr], bool] = is_scalar) -> list[tuple[Expr, Expr]]:
+    """`e` as a sum of coefficient * base, the coefficients constant: scalar, unless the caller knows of more."""
     if isinstance(e, Apply) and e.fn in ("add", "sub"):
-        right = linear(e.args[1])
+        right = linear(e.args[1], constant)
         if e.fn == "sub":
             right = [(negated(c), b) for c, b in right]
-        return linear(e.args[0]) + right
+        return linear(e.args[0], constant) + right
     if isinstance(e, Apply) and e.fn == "neg":
-        return [(negated(c), b) for c, b in linear(e.args[0])]
+        return [(negated(c), b) for c, b in linear(e.args[0], constant)]
     if isinstance(e, Apply) and e.fn == "mul":
         a, b = e.args
-        if is_scalar(b):
-            return [(simplify(apply("mul", c, b)), x) for c, x in linear(a)]
-        if is_scalar(a):
-            return [(simplify(apply("mul", c, a)), x) for c, x in linear(b)]
+        if constant(b):
+            return [(simplify(apply("mul", c, b)), x) for c, x in linear(a, constant)]
+        if constant(a):
+            return [(simplify(apply("mul", c, a)), x) for c, x in linear(b, constant)]
     return [(ONE, e)]
 
 
@@ -164,11 +164,13 @@ def signed(e: Expr) -> tuple[bool, Expr]:
 
 
 def positive(e: Expr, known: frozenset[str]) -> bool:
-    """Whether `e` > 0 is proven. `known`: scalar inputs that are required to be positive."""
+    """Whether `e` > 0 is proven. `known`: inputs that are required, or assumed, to be positive."""
     if isinstance(e, Const) and not isinstance(e.value, bool):
         return float(e.value) > 0
     if isinstance(e, Scalar):
         return e.name in known
+    if isinstance(e, Load):
+        return e.tensor in known
     if isinstance(e, IndexValue):
         return (e.poly.constant or 0) > 0
     if isinstance(e, Apply) and e.fn in ("exp", "exp2"):

@@ -45,9 +45,9 @@ MOST_FACTORS = 8  # of a product that is repeated in its readers rather than sto
 GUARDED = "guarded_rcp"  # 1/x, and the whole product is 0 where x is 0; lives only inside this pass
 
 
-def positive_scalars(graph: ProgramGraph) -> frozenset[str]:
-    """Scalar inputs that the program requires to be greater than 0."""
-    found = set()
+def positive_inputs(graph: ProgramGraph) -> frozenset[str]:
+    """Scalars that the program requires to be greater than 0, and tensors whose elements it assumes to be."""
+    found = set(graph.positive)
     for r in graph.requires:
         for c in conjuncts(r):
             if isinstance(c, Cmp) and c.op == "gt" and isinstance(c.left, Scalar) and _is_zero(c.right):
@@ -63,7 +63,7 @@ def _is_zero(e: Expr) -> bool:
 
 def canonicalise(graph: ProgramGraph) -> ProgramGraph:
     """The normal form. Node names of the input survive where their value does; `aliases` maps the others."""
-    pass_ = _Pass(graph, positive_scalars(graph))
+    pass_ = _Pass(graph, positive_inputs(graph))
     for node in graph.nodes:
         pass_.visit(node)
     return replace(graph, nodes=_used(pass_.nodes), aliases=pass_.aliases())
@@ -199,7 +199,8 @@ class _Pass:
         e = rewrite(e, self.open)
         e = simplify(rewrite(e, self.unguard))
         e = rewrite(e, self.unscale)
-        return simplify(rewrite(e, self.unguard_exponent))
+        e = simplify(rewrite(e, self.unguard_exponent))
+        return rewrite(e, self.gather)
 
     def open(self, e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.tensor not in self.replaced:
@@ -293,12 +294,29 @@ class _Pass:
 
         return simplify(rewrite(e, one))
 
+    def gather(self, e: Expr) -> Expr | None:
+        """exp2((x * f - y * f) * c), f an element of a positive input, which is exp2((x - y) * (f * c)), as for scalars."""
+        if not (isinstance(e, Apply) and e.fn == "exp2"):
+            return None
+        parts = factors(e.args[0])
+        differences = [p for p in parts if isinstance(p, Apply) and p.fn == "sub"]
+        if len(differences) != 1:
+            return None
+        left, right = (factors(a) for a in differences[0].args)
+        shared = [f for f in left if f in right]
+        scaled = any(isinstance(f, Load) and positive(f, self.positives) for f in shared)
+        if not scaled or min(len(left), len(right)) == len(shared):
+            return None
+        x, y = (product([f for f in side if f not in shared]) for side in (left, right))
+        others = [p for p in parts if p is not differences[0]]
+        return apply("exp2", apply("mul", apply("sub", x, y), product([*shared, *others])))
+
     def guard_of(self, e: Expr) -> Load | None:
         """The reduction r in `select(r == identity, ...)`, possibly scaled by positive factors."""
         if not (isinstance(e, Select) and isinstance(e.cond, Cmp) and e.cond.op == "eq"):
             return None
         left, right = e.cond.left, e.cond.right
-        found = [f for f in factors(left) if isinstance(f, Load)]
+        found = [f for f in factors(left) if isinstance(f, Load) and not positive(f, self.positives)]
         if len(found) != 1 or not all(f is found[0] or positive(f, self.positives) for f in factors(left)):
             return None
         value = self.identity(found[0])

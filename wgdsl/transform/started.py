@@ -26,7 +26,7 @@ class _Found(NamedTuple):
 
 
 def started(graph: ProgramGraph, axis: str, positives: frozenset[str]) -> tuple[ProgramGraph, dict[str, Expr]]:
-    """The graph, and reduction -> its first element. positives: scalars that are proven to be greater than 0."""
+    """The graph, and reduction -> its first element. positives: inputs that are known to be greater than 0."""
     found = {n.name: f for n in graph.nodes if isinstance(n, Map) and (f := _match(graph, n, axis, positives)) is not None}
     if not found:
         return graph, {}

@@ -18,8 +18,8 @@ from ..program.expr import Apply, Cmp, Expr, Load, Select, apply, const, indices
 from ..program.graph import IDENTITY, Domain, Input, Map, Node, Output, ProgramGraph, Reduce
 from ..program.poly import Poly
 from ..program.streamed import State, Streamed, old
-from .algebra import always_finite, factors, limit, linear, product, signed, simplify
-from .canonicalise import positive_scalars
+from .algebra import always_finite, factors, is_scalar, limit, linear, product, signed, simplify
+from .canonicalise import positive_inputs
 from .started import started
 
 MOST_TERMS = 8  # of a summand that mixes results and elements
@@ -39,7 +39,7 @@ def stream(graph: ProgramGraph, axis: str, span: Span | None = None) -> Streamed
 class _Stream:
     def __init__(self, graph: ProgramGraph, axis: str):
         self.axis = axis
-        self.positives = positive_scalars(graph)
+        self.positives = positive_inputs(graph)
         self.graph, self.starts = started(graph, axis, self.positives)
         self.tile: dict[str, Map | Domain | Reduce] = {}
         self.states: dict[str, State] = {}
@@ -305,9 +305,14 @@ class _Stream:
     def elementless(self, e: Expr) -> bool:
         return self.axis not in indices_of(e)
 
+    def constant(self, e: Expr) -> bool:
+        """Whether an expression is the same for all elements of a row: a scalar, or made of elements of inputs."""
+        read = [self.graph.by_name.get(x.tensor) for x in loads(e)]
+        return is_scalar(e) or (bool(read) and self.elementless(e) and all(isinstance(n, Input) for n in read))
+
     def exponent(self, e: Expr, states: frozenset[str]) -> Expr | None:
         """exp2 of the terms of `e` that depend on states only."""
-        terms = linear(e)
+        terms = linear(e, self.constant)
         if any(_mentions(b, states) and not self.elementless(b) for _, b in terms):
             return None
         total: Expr = const(0.0)
@@ -329,7 +334,7 @@ class _Stream:
     def difference(self, e: Expr, states: frozenset[str]) -> Expr:
         """e(new) - e(old) as a sum of (base - base.old) * coefficient, turned round where that is negative."""
         total: Expr = const(0.0)
-        for c, b in linear(e):
+        for c, b in linear(e, self.constant):
             before = _older(b, states)
             minus, size = signed(c)
             ends = (before, b) if minus else (b, before)

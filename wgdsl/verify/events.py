@@ -94,7 +94,8 @@ class Maker:
     def atoms(self, s: Step, buffer: str, part: int) -> list[tuple[int, ...]]:
         """The atoms of a step in its tile, stage by stage."""
         out = []
-        panels = panels_of(self.kernel, s) if isinstance(s, m.Tma | m.TmaStore) else None
+        cuts = self.layout.cuts.get(buffer, 1)
+        panels = panels_of(self.kernel, s, cuts) if isinstance(s, m.Tma | m.TmaStore) else None
         for stage in range(self.kernel.buffer(buffer).stages):
             tile = self.layout.tiles[buffer, part, stage]
             chosen = tile if panels is None or len(tile) == 1 else [tile[p] for p in panels]

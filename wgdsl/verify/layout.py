@@ -78,13 +78,15 @@ class Spin:
 @dataclass(eq=False)
 class Layout:
     """`tiles`: (buffer, part, stage) -> by panel, its atoms; one entry where no step touches panels by themselves. `barriers`:
-    name -> number of the mbarrier of part 0, stage 0. `accesses`: (atom, unit, kind) -> bits; a fill's unit is -1. `passes`:
+    name -> number of the mbarrier of part 0, stage 0. `cuts`: buffer -> parts of a panel's rows that are filled by themselves.
+    `accesses`: (atom, unit, kind) -> bits; a fill's unit is -1. `passes`:
     (mbarrier, unit) -> bits of having passed a wait."""
 
     kernel: Kernel
     units: tuple[Unit, ...]
     rings: dict[str, int]
     tiles: dict[tuple[str, int, int], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    cuts: dict[str, int] = field(default_factory=dict)
     atoms: int = 0
     atom_places: list[tuple[str, int]] = field(default_factory=list)  # ring and stage
     barriers: dict[str, int] = field(default_factory=dict)
@@ -164,18 +166,23 @@ _KINDS: dict[type[Step], str] = {
 }
 
 
-def panels_of(kernel: Kernel, s: m.Tma | m.TmaStore) -> range:
-    """The panels that a copy touches in its tile."""
+def panels_of(kernel: Kernel, s: m.Tma | m.TmaStore, cuts: int = 1) -> range:
+    """The panels that a copy touches in its tile, or those of its parts if each is cut into so many along its rows."""
     b = kernel.buffer(s.buffer)
-    return range(s.panel, s.panel + max(prod(kernel.map(s.map).box) // (b.rows * b.panel_cols), 1))
+    if isinstance(s, m.Tma) and s.parts > 1:
+        each = cuts // s.parts
+        first = s.panel * cuts + s.rows_part * each
+        return range(first, first + each)
+    return range(s.panel * cuts, (s.panel + max(prod(kernel.map(s.map).box) // (b.rows * b.panel_cols), 1)) * cuts)
 
 
 def _cut(out: Layout) -> None:
     """Atoms: stretches of memory between the ends of tiles and panels, those that go together taken as one."""
     kernel = out.kernel
     copies = [s for r in kernel.roles for s in m.walk(r.steps) if isinstance(s, m.Tma | m.TmaStore)]
-    split = {s.buffer for s in copies if len(panels_of(kernel, s)) < kernel.buffer(s.buffer).panels}
-    pieces = [p for b in kernel.buffers for p in _pieces(b, b.name in split)]
+    out.cuts = {s.buffer: s.parts for s in copies if isinstance(s, m.Tma) and s.parts > 1}
+    split = {s.buffer for s in copies if len(panels_of(kernel, s)) < kernel.buffer(s.buffer).panels} | out.cuts.keys()
+    pieces = [p for b in kernel.buffers for p in _pieces(b, b.name in split, out.cuts.get(b.name, 1))]
     edges = sorted({e for low, high, _ in pieces for e in (low, high)})
     atoms: dict[frozenset[Piece], int] = {}
     where: dict[Piece, list[int]] = {}
@@ -196,13 +203,13 @@ def _cut(out: Layout) -> None:
 Piece = tuple[str, int, int, int]  # buffer, part, stage, panel
 
 
-def _pieces(b: Buffer, split: bool) -> Iterator[tuple[int, int, Piece]]:
-    """Where the tiles of a buffer lie, or their panels: from, to."""
-    size = b.panel_bytes if split else b.tile_bytes
+def _pieces(b: Buffer, split: bool, cuts: int) -> Iterator[tuple[int, int, Piece]]:
+    """Where the tiles of a buffer lie, or their panels, or the parts of those: from, to."""
+    size = b.panel_bytes // cuts if split else b.tile_bytes
     for stage in range(b.stages):
         for part in range(b.parts):
             start = b.offset + (stage * b.parts + part) * b.stride
-            for p in range(b.panels) if split else (0,):
+            for p in range(b.panels * cuts) if split else (0,):
                 yield start + p * size, start + (p + 1) * size, (b.name, part, stage, p)
 
 

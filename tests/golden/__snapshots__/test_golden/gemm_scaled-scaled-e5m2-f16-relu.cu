@@ -3,10 +3,15 @@
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
+struct Divisor { int value; unsigned multiplier, shift; };
+
 namespace ptx {
 template <int count>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));
+}
+__device__ __forceinline__ int divided(int x, Divisor d) {
+  return __umulhi(2u * x, d.multiplier) >> d.shift;
 }
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity) {
   asm volatile(
@@ -160,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 gemm_scaled_scaled(const __grid_constant__ TMap As_map, const __grid_constant__ TMap Bs_map,
     const __grid_constant__ TMap Cs_map, const float* __restrict__ a_ptr, long long a_stride0,
     const float* __restrict__ b_ptr, long long b_stride0, unsigned short* C_ptr, long long C_stride0,
-    long long C_stride1, int M, int N, int K, int C_tma) {
+    long long C_stride1, int M, int N, int K, Divisor i_divisor, int C_tma) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned As = smem;  // 4 x 2 x 64 x 128 e5m2, 128-byte swizzle
@@ -193,8 +198,9 @@ gemm_scaled_scaled(const __grid_constant__ TMap As_map, const __grid_constant__ 
       int item_ordinal = 0;
       #pragma unroll 1
       for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int i_lo = item % i_blocks * 128;
-        const int n_lo = item / i_blocks * 256;
+        const int rest = ptx::divided(item, i_divisor);
+        const int i_lo = (item - rest * i_blocks) * 128;
+        const int n_lo = rest * 256;
 #line 5 "schedules/hopper/gemm_scaled.wg"
         // schedule scaled for gemm_scaled on sm_90a
         const int k_hi = (K + 127) >> 7;
@@ -291,8 +297,9 @@ gemm_scaled_scaled(const __grid_constant__ TMap As_map, const __grid_constant__ 
     const int total = n_blocks * i_blocks;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
-      const int i_lo = item % i_blocks * 128;
-      const int n_lo = item / i_blocks * 256;
+      const int rest = ptx::divided(item, i_divisor);
+      const int i_lo = (item - rest * i_blocks) * 128;
+      const int n_lo = rest * 256;
 #line 5 "schedules/hopper/gemm_scaled.wg"
       // schedule scaled for gemm_scaled on sm_90a
       const int k_hi = (K + 127) >> 7;
