@@ -281,7 +281,7 @@ STEPS = (
     Row(m.Advance, "advance {ring:ring}(? by {stages:poly})"),
     Row(
         m.Tma,
-        "tma {buffer part slot:tile}(? panel {panel:int})(? of {parts:int} parts {rows_part:int}) = {map coords:box} "
+        "tma {buffer part slot:tile}(? panel {panel:int})(? of {parts:int} parts)(? part {rows_part:int}) = {map coords:box} "
         "signals {barrier barrier_part slot:event}",
     ),
     Row(
