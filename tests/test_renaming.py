@@ -70,7 +70,7 @@ def put_in(text: str, table: dict[str, str]) -> str:
 
 def tokens(cuda: str) -> list[str]:
     """The kernel's tokens; the PTX wrappers before it are a scope of their own, and `ptx::prefetch` is one token."""
-    code = re.sub(r"//.*|#line.*", "", cuda.partition('extern "C"')[2])
+    code = re.sub(r"//.*|#(line|pragma).*", "", cuda.partition('extern "C"')[2])
     return re.findall(r"(?:[A-Za-z_]\w*::)*[A-Za-z_]\w*|\d[\w.]*|\S", code)
 
 

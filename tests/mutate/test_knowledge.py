@@ -43,7 +43,7 @@ def test_the_agents_come_to_their_ends(case):
         assert all(_run(kernel, sizes, True) is not None for sizes in SIZES)
 
 
-@pytest.mark.parametrize("schedule, d, implied", [("three_longest", 128, True), ("four_longest", 64, False)])
+@pytest.mark.parametrize("schedule, d, implied", [("two_64_longest", 256, True), ("four_longest", 64, False)])
 def test_a_ring_that_another_one_stands_in_for(schedule: str, d: int, implied: bool):
     """Q has one slot in the first: its release in the item before says that the number of the one before that was read."""
     program = attention(schedule, True, d).compile().forms.roles

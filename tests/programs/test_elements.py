@@ -36,7 +36,7 @@ SCHEDULES = {
     "together": edit(home(FA3, RING), ("fill Ks[j+1]", "fill Ks[j+1], Ws[j+1]")),
     "fa3": edit(home(FA3, RING), BEHIND),
     "three": edit(home(THREE, RING), BEHIND),
-    "three_longest": edit(home(THREE, RING), BEHIND, ("ring 3", "ring 2")),
+    "three_longest": edit(home(THREE, RING), BEHIND),
     "fa2": edit(home(FA2, "smem Ws = w[i, j] by cp_async"), ("fill Vs[j]", "fill Vs[j] fill Ws[j]")),
 }
 
