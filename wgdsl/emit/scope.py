@@ -10,8 +10,8 @@ from ..foundation.names import identifier
 
 # What the emitted text itself uses. The PTX wrappers need no entry: they live in `namespace ptx`.
 OWN = frozenset(
-    """ptx TMap Divisor shared_raw smem threadIdx blockIdx gridDim thread lane warpgroup row at half col k q pair panel item total
-    atomicAdd atomicExch     acc min max fabsf fmaxf fminf fmaf logf log2f erff powf rsqrtf from to down main""".split()  # noqa: SIM905
+    """ptx TMap Divisor shared_raw smem threadIdx blockIdx gridDim thread lane warpgroup row at half col k q pair panel item
+    total atomicAdd atomicExch acc min max fabsf fmaxf fminf fmaf logf log2f erff powf rsqrtf from to down main""".split()  # noqa: SIM905
 )
 
 
