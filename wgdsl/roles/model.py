@@ -674,7 +674,7 @@ class VoteOp:
         return (self.cond,)
 
 
-OUTWEIGHS = 0.5  # of a lane's share of a row's sum, an eighth of the row or so
+OUTWEIGHS = 2.0  # of a lane's share of a row's sum: one summand is half of the row so far, a third of it from then on
 FAR = 1024.0  # of r * c: from where `(x - r) * c` subtracts before it scales. Below, r * c is rounded by 2^-14 at most
 
 
@@ -684,7 +684,8 @@ class RoomOp:
     power of two, the reference that the sum `total` is scaled to may stay behind.
 
     A summand above the reference is rounded to its operand's type; one that is the maximum itself is 1, and exact. In a row
-    that hangs on one summand the difference would show, so the reference moves before one can outweigh the sum so far. Rows
+    that hangs on one summand the difference would show, so the reference moves before one can outweigh the sum so far. Beside
+    it the second largest, which is rounded in any case, can have half of the row. Rows
     in which `far` holds have an infinite dst: there nothing stays as it is.
     """
 

@@ -83,6 +83,7 @@ class Computer:
     followed: set[str] = field(default_factory=set)  # states that are scaled to where a lazy one moved, ahead of their own turn
     shifted: set[str] = field(default_factory=set)  # tile nodes whose tile has been moved with it, likewise
     raised: dict[str, int] = field(default_factory=dict)  # tile node -> the power of two by which its tile is larger
+    coarse: frozenset[str] = frozenset()  # tile nodes that are rounded to 8 bits
 
     def declare(self, value: Value) -> str:
         self.values.setdefault(value.name, value)
@@ -163,6 +164,10 @@ class Computer:
     def raised_state(self, s: State) -> int:
         """The power of two by which a sum is larger, since a tile that it is made of is."""
         return sum(self.raised.get(x.tensor, 0) for x in loads(s.node.body))
+
+    def outweighs(self, s: State) -> float:
+        """How much of a lane's share of a sum one summand may be. What is rounded to 8 bits shows four times as soon."""
+        return OUTWEIGHS / 4 if any(x.tensor in self.coarse for x in loads(s.node.body)) else OUTWEIGHS
 
     def moved_flag(self, s: State) -> str | None:
         """The flag without which the correction of a state is no step; None if it always is one."""
@@ -466,7 +471,7 @@ class _Ops:
                 offsets = {o: raised for o, (_, raised) in self.computer.offsets(t, self.rows).items()}
                 far = centre.far(self.computer.state_value(t), offsets)
                 total, limit = self.running[s.name], self.computer.lazy[t.name]
-                weight = OUTWEIGHS / 2 ** self.computer.raised_state(s)
+                weight = self.computer.outweighs(s) / 2 ** self.computer.raised_state(s)
                 self.emit(RoomOp(dst=name, total=total, limit=limit, rows=self.rows, far=far, when=when, weight=weight))
 
     def follow(self, s: State) -> None:

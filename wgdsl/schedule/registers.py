@@ -32,7 +32,8 @@ class RegisterWriter(RingWriter):
         self.plan, self.trip, self.role = plan, trip, role
         self.streamed = plan.streamed
         raised = {f.node: f.shift for f in plan.forms.values() if f.shift}
-        self.computer = Computer(streamed=plan.streamed, role=role.name, raised=raised)
+        coarse = frozenset(f.node for f in plan.forms.values() if f.dtype.nbytes == 1)
+        self.computer = Computer(streamed=plan.streamed, role=role.name, raised=raised, coarse=coarse)
         self.products: dict[str, Product] = {}
         self.computes: list[ast.ComputeStep] = []
         self.assignment = Assignment(nodes={})

@@ -468,7 +468,7 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
         // the next one's turn
         ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
 #line 28 "schedules/hopper/attention_softmax_turns.wg"
@@ -653,7 +653,7 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);
@@ -807,7 +807,7 @@ attention_softmax_turns(const __grid_constant__ TMap Qs_map, const __grid_consta
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
           // the next one's turn
           ptx::bar_arrive(((wg + 1) & 1) + 1, 256);

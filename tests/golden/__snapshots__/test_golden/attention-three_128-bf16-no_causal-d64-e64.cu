@@ -484,7 +484,7 @@ attention_three_128(const __grid_constant__ TMap Qs_map, const __grid_constant__
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
 #line 30 "schedules/hopper/attention_four.wg"
         // pack P[j+1]
         #pragma unroll
@@ -630,7 +630,7 @@ attention_three_128(const __grid_constant__ TMap Qs_map, const __grid_constant__
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
 #line 30 "schedules/hopper/attention_four.wg"
           // pack P[j+1]

@@ -577,7 +577,7 @@ attention_three_128_longest(const __grid_constant__ TMap Qs_map, const __grid_co
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
 #line 30 "schedules/hopper/attention_four.wg"
         // pack P[j+1]
         #pragma unroll
@@ -766,7 +766,7 @@ attention_three_128_longest(const __grid_constant__ TMap Qs_map, const __grid_co
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
 #line 30 "schedules/hopper/attention_four.wg"
           // pack P[j+1]
@@ -923,7 +923,7 @@ attention_three_128_longest(const __grid_constant__ TMap Qs_map, const __grid_co
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
 #line 30 "schedules/hopper/attention_four.wg"
           // pack P[j+1]

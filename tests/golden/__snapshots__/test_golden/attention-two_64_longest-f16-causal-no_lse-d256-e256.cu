@@ -626,7 +626,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
 #line 80 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
@@ -798,7 +798,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
 #line 79 "schedules/hopper/attention_two.wg"
           // await O[j]
@@ -947,7 +947,7 @@ attention_two_64_longest(const __grid_constant__ TMap Qs_map, const __grid_const
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
 #line 79 "schedules/hopper/attention_two.wg"
           // await O[j]

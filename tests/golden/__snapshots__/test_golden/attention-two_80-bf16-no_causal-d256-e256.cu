@@ -544,7 +544,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
 #line 61 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
@@ -679,7 +679,7 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                  fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
           }
 #line 60 "schedules/hopper/attention_two.wg"
           // await O[j]

@@ -561,7 +561,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
 #line 30 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
@@ -754,7 +754,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
         }
 #line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
@@ -911,7 +911,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
         }
 #line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
@@ -1089,7 +1089,7 @@ attention_two_joined(const __grid_constant__ TMap Qs_map, const __grid_constant_
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room_next[half] = ((P_max_off[half] == 0.0f) && (P_max_next[half] != 0.0f))
-              ? ptx::infinity() : fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 0.5f)));
+              ? ptx::infinity() : fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 2.0f)));
 #line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll

@@ -614,7 +614,7 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
 #line 30 "schedules/hopper/attention_two.wg"
           // pack P[j+1]
           #pragma unroll
@@ -807,7 +807,7 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
         }
 #line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
@@ -964,7 +964,7 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
           #pragma unroll
           for (int half = 0; half < 2; ++half)
             P_max_room[half] = ((P_max_off[half] == 0.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-8.0f,
-                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.5f)));
+                fminf(0.0f, -ptx::log2_approx(P_sum[half] * 2.0f)));
         }
 #line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
@@ -1156,7 +1156,7 @@ attention_two_joined_longest(const __grid_constant__ TMap Qs_map, const __grid_c
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room_next[half] = ((P_max_off[half] == 0.0f) && (P_max_next[half] != 0.0f))
-              ? ptx::infinity() : fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 0.5f)));
+              ? ptx::infinity() : fmaxf(-8.0f, fminf(0.0f, -ptx::log2_approx(P_sum_next[half] * 2.0f)));
 #line 30 "schedules/hopper/attention_two.wg"
         // pack P[j+1]
         #pragma unroll
