@@ -80,9 +80,10 @@ def scaled(schedule: str, dtype: str, result: str, **options: object) -> Shipped
 
 
 def eight(schedule: str, causal: bool, d: int, dtype: str = "e4m3", result: str = "bf16") -> Shipped:
+    """Those that transpose values take them as keys are."""
     dims = (("D", d), ("E", d))
-    program = "examples/attention_eight_bits/attention_eight_bits.wg"
-    return Shipped(program, schedule, (("causal", causal),), dims, dtype, result=result)
+    options = (("causal", causal), *((("values", "plain"),) if schedule.startswith("turning") else ()))
+    return Shipped("examples/attention_eight_bits/attention_eight_bits.wg", schedule, options, dims, dtype, result=result)
 
 
 KERNELS = (
@@ -138,6 +139,10 @@ KERNELS = (
     eight("eight_128_longest", True, 64),
     eight("eight_wide", False, 256),
     eight("eight_wide_longest", True, 256),
+    eight("turning", False, 64),
+    eight("turning", False, 128),
+    eight("turning_longest", True, 64, result="f16"),
+    eight("turning_longest", True, 128),
 )
 
 

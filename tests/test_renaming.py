@@ -17,8 +17,11 @@ wg program option dims type in out when require let where else not and or sum ma
 false schedule for on tile stream descending grid persistent over role warpgroup warpgroups registers split by tma ring
 smem once fill await issue wgmma compute pack rescale finish via turn if rest f16 bf16 f32 sm_90a 1
 index tiles fuse combine atomic_add kernel computes relu gelu gelu_tanh silu tune extends section within MB
+assume positive regs as times permute v8 transpose grown e4m3 e5m2
 """
 PACKED = re.split(r"^(?=schedule )", shipped("examples/attention_packed/attention_packed.wg"), flags=re.M)
+EIGHT = shipped("examples/attention_eight_bits/attention_eight_bits.wg")
+OF_EIGHT = re.split(r"^(?=schedule )", shipped("schedules/hopper/attention_eight_bits.wg"), flags=re.M)
 CASES = {
     "attention fa3": (ATTENTION, FA3, {"D": 64, "E": 64}, {"causal": True}),
     "attention simple": (ATTENTION, SIMPLE, {"D": 64, "E": 64}, {}),
@@ -34,6 +37,13 @@ CASES = {
         .replace("g, r, i)", "g, m)")
         .replace("split i", "split m"),
         {"D": 64, "E": 64, "R": 8},
+        {},
+    ),
+    "operands of 8 bits": (EIGHT, OF_EIGHT[1], {"D": 64, "E": 64}, {}),
+    "a tile made of another": (
+        EIGHT.replace("{turned, plain}", "{plain, turned}"),
+        next(s for s in OF_EIGHT if s.startswith("schedule turning for")),
+        {"D": 64, "E": 64},
         {},
     ),
     "two kernels": (

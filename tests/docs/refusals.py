@@ -301,6 +301,19 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         ),
         "tiles that aren't a multiple of 32 keys": (Case("eight_128", "tile j 80"),),
     },
+    "by transpose": {
+        "what is no home": (Case("turning", "smem Vt = V by transpose ring 2"),),
+        "a tile that no step makes, or that a step fills": (
+            Case("turning", "turn { for j { } }"),
+            Case("turning", "load { fill Qs  for j { fill Ks[j+1]  fill Vs[j]  fill Vt[j] } }"),
+        ),
+        "a role with other steps, or of several warpgroups": (
+            Case("turning", "load { fill Qs  for j { fill Ks[j+1] } }\n  turn { for j { fill Vs[j]  pack Vt[j] } }"),
+        ),
+        "a grid whose items are joined": (Case("turning", "grid persistent joined over (b, g, r, i)"),),
+        "a listed stream": (Case("turning", "stream j descending listed"),),
+        "elements that aren't of 8 bits, or sm_80": (Case("simple", "smem Vt = Vs by transpose ring 2"),),
+    },
     "regs P ring 2": {
         "more than two sets": (Case("fa3", "regs P ring 3"),),
         "an operand that no step packs": (Case("fa3", "regs S ring 2"),),

@@ -85,7 +85,8 @@ def test_each_example_is_right(settings, text):
         masks, edits = [False], DOCUMENTS
     is_attention = program_of(re.findall(r"extends (\w+)", text)[0]).startswith("attention")
     fixed = {**FIXED, "K": 64, **{d: int(n) for d, n in re.findall(r"(\w)=(\d+)", settings)}}
-    options: list[dict[str, object]] = [{"causal": m} for m in masks] if is_attention else [{}]
+    more: dict[str, object] = dict(re.findall(r"(\w+)=([a-z]+)", settings.replace("causal=true", "")))
+    options = [{"causal": m, **more} for m in masks] if is_attention else [more]
     for chosen in options:
         kernel = compiled(text, *edits, dims=fixed, **chosen)
         for sizes in SIZES:

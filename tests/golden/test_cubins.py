@@ -12,7 +12,7 @@ import pytest
 from tests.shipped import KERNELS, Shipped, field_ids
 from wgdsl.program.expr import Apply
 from wgdsl.program.expr import walk as expr_walk
-from wgdsl.roles.model import Compute, CopyAsync, Kernel, Mma, SmemOperand, StoreShared, TmaStore, Wgmma, walk
+from wgdsl.roles.model import Compute, CopyAsync, Kernel, Mma, SmemOperand, StoreShared, TmaStore, Transpose, Wgmma, walk
 from wgdsl.runtime.nvrtc import Compiled
 from wgdsl.runtime.sass import disassemble
 from wgdsl.runtime.verdict import complaints_of
@@ -96,5 +96,7 @@ def exponentials(made: Kernel, sass: str) -> None:
 def stores(made: Kernel, sass: str) -> None:
     written = [s for r in made.roles for s in walk(r.steps) if isinstance(s, StoreShared)]
     tiles = [made.buffer(s.buffer) for s in written]
-    assert count(sass, r"\bSTSM") == sum(b.cols // 16 for b in tiles if b.dtype.nbytes == 2)
+    turned = [made.buffer(s.buffer) for r in made.roles for s in walk(r.steps) if isinstance(s, Transpose)]
+    planned = sum(b.cols // 16 for b in tiles if b.dtype.nbytes == 2) + sum(-(-b.rows // 64) * b.cols // 32 for b in turned)
+    assert count(sass, r"\bSTSM") == planned
     assert count(sass, r"\bUTMASTG") == sum(isinstance(s, TmaStore) for r in made.roles for s in walk(r.steps))

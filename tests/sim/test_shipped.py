@@ -37,7 +37,8 @@ def inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str,
 def eight_bit_inputs(s: Shipped, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, float], dict[str, int]]:
     """The same with a scale of queries, keys and values for the key head."""
     d = dict(s.dims)["D"]
-    shapes = {"Q": (1, m, 2, d), "K": (1, n, 1, d), "V": (1, 1, d, n)}
+    plain = dict(s.options).get("values") == "plain"
+    shapes = {"Q": (1, m, 2, d), "K": (1, n, 1, d), "V": (1, n, 1, d) if plain else (1, 1, d, n)}
     arrays = {name: values(seed, s.dtype, *shape) for seed, (name, shape) in enumerate(shapes.items())}
     arrays |= {name: 1 + values(seed, "f32", 1, 1) / 2 for seed, name in enumerate("qkv")}
     return arrays, {"scale": d**-0.5}, {"B": 1, "G": 1, "R": 2, "M": m, "N": n, "D": d, "E": d}

@@ -15,6 +15,13 @@ def pack_8(dtype: str) -> Function:
 
 
 @wrapper
+def bytes_of() -> Function:
+    """Four bytes of two registers, by the digits of `which`: 0 to 3 of the first, 4 to 7 of the second."""
+    head = "unsigned bytes_of(unsigned a, unsigned b, unsigned which)"
+    return _function(head, ["return __byte_perm(a, b, which);"])
+
+
+@wrapper
 def round_to_8(dtype: str) -> Function:
     a = Asm(volatile=False)
     pair, zero, low = a.output("=h", "r"), a.input("f", "0.0f"), a.input("f", "a")

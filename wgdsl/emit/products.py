@@ -109,10 +109,11 @@ def pack(ctx: RoleContext, step: Pack) -> None:
 
 
 def _pack_8(ctx: RoleContext, target: Value, name: str, source: str) -> None:
-    """Four elements a register: two of the left half of the tile, and two at the same place of its right half."""
+    """Four elements a register, by twos: of the left half of the tile and at the same place of its right half where it lies in
+    the order v8, else of 8 columns and of the next 8."""
     call = ctx.ptx("pack_8", target.dtype.name)
-    right = v8_source(2, target.cols)
-    low, high = (f"{call}({source}[{at}], {source}[{at} + 1])" for at in ("2 * at", f"2 * at + {right}"))
+    first, right = ("2 * at", v8_source(2, target.cols)) if ctx.kernel.v8 else ("at / 2 * 8 + at % 2 * 2", 4)
+    low, high = (f"{call}({source}[{at}], {source}[{at} + 1])" for at in (first, f"{first} + {right}"))
     ctx.out.loop(f"for (int at = 0; at < {target.length}; ++at)", [f"{name}[at] = {low} | (unsigned){high} << 16;"])
 
 

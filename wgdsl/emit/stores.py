@@ -9,8 +9,9 @@ from ..foundation.dtypes import DType
 from ..foundation.names import identifier
 from ..program.expr import conjunction
 from ..program.poly import Poly, maximum, minimum
-from ..roles.model import Buffer, ClearRows, CopyOut, ReadShared, StoreGlobal, StoreShared
-from ..targets.registers import WARPGROUP
+from ..roles.model import Buffer, ClearRows, CopyOut, ReadShared, StoreGlobal, StoreShared, Transpose
+from ..targets.registers import LANES, WARPGROUP, WARPS
+from ..targets.sm_90a import HOPPER
 from ..targets.swizzle import CHUNK, SWIZZLES
 from ..targets.wgmma import M
 from .chunks import copy_wide, row_bits
@@ -22,6 +23,7 @@ from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .writer import bare
 
+BLOCK = 16  # rows of a tile that a warp transposes at once
 TOGETHER = {"sum": "add_global_f32", "max": "max_global_f32", "min": "min_global_f32"}
 
 # Registers and shared memory.
@@ -39,7 +41,7 @@ def store_shared(ctx: RoleContext, step: StoreShared) -> None:
             _by_pairs(ctx, buffer, to, ctx.value(step.src)[1])
 
 
-def _tile(ctx: RoleContext, buffer: Buffer, step: StoreShared | ReadShared | CopyOut | ClearRows) -> str:
+def _tile(ctx: RoleContext, buffer: Buffer, step: StoreShared | ReadShared | CopyOut | ClearRows | Transpose) -> str:
     """A local name for the address of the tile."""
     name = ctx.names().fresh("tile")
     ctx.out.line(f"const unsigned {name} = {ctx.tile_address(buffer, step.part, step.slot)};")
@@ -100,6 +102,39 @@ def _store_pair(ctx: RoleContext, buffer: Buffer, to: str, a: str, b: str) -> st
     if buffer.dtype.nbytes == 1:
         return f"{ctx.ptx('store_shared_b16')}({to}, {ctx.ptx('pack_8', buffer.dtype.name)}({a}, {b}));"
     raise InternalError(f"no C++ for a store of {buffer.dtype} elements to shared memory")
+
+
+EVEN, ODD = 0x6420, 0x7531  # bytes of two registers
+
+
+@lowers(Transpose, HOPPER)
+def transpose(ctx: RoleContext, step: Transpose) -> None:
+    """16 bytes of 32 rows at a time. As 8 x 8 matrices of byte pairs, transposed on the way, a lane has of two columns four
+    bytes each of rows 2 c, 2 c + 1 and 8 further down: one register of either column, which is a row of the result."""
+    ctx.need_all_threads(step)
+    to, source = ctx.kernel.buffer(step.buffer), ctx.kernel.buffer(step.origin)
+    with ctx.block():
+        out, names = ctx.out, ctx.names()
+        tile = _tile(ctx, to, step)
+        start = names.fresh("start")
+        out.line(f"const unsigned {start} = {ctx.tile_address(source, step.origin_part, step.origin_slot)};")
+        warp, lane = f"{ctx.thread()} / 32", ctx.lane()
+        load, store, pick = ctx.ptx("ldmatrix", True), ctx.ptx("stmatrix"), ctx.ptx("bytes_of")
+        blocks = to.rows // BLOCK
+        r, t, line, column = (names.fresh(x) for x in ("r", "t", "line", "column"))
+        out.unroll()
+        with out.block(f"for (int turn = 0; turn < {-(-blocks // WARPS)}; ++turn)"):
+            out.line(f"const int block = {warp} + turn * {WARPS};")
+            if blocks % WARPS:
+                out.line(f"if (block >= {blocks}) break;")
+            out.line(f"const int {line} = block * {BLOCK} + {lane} % 8 * 2 + {lane} / 8 % 2, {column} = {lane} / 16 * {BLOCK};")
+            out.unroll()
+            with out.block(f"for (int k = 0; k < {source.rows // LANES}; ++k)"):
+                out.line(f"unsigned {r}[4];")
+                out.line(f"{load}({r}, {start} + {_offset(ctx, source, f'(k * {LANES} + {lane})', f'(block * {BLOCK})')});")
+                sides = ", ".join(f"{pick}({r}[{a}], {r}[{a + 1}], 0x{which:x})" for a in (0, 2) for which in (EVEN, ODD))
+                out.line(f"const unsigned {t}[4] = {{{sides}}};")
+                out.line(f"{store}({tile} + {_offset(ctx, to, line, f'(k * {LANES} + {column})')}, {t});")
 
 
 @lowers(ReadShared)

@@ -10,9 +10,20 @@ from ..roles import model as m
 from ..roles.model import Kernel, Step
 from .sites import sites
 
-GENERIC_WRITES = (m.StoreShared, m.ClearRows, m.CopyAsync)
+GENERIC_WRITES = (m.StoreShared, m.ClearRows, m.CopyAsync, m.Transpose)
 # Of shared memory, but for products that nobody waits for at once.
-ACCESSES = (m.StoreShared, m.ClearRows, m.CopyOut, m.CopyAsync, m.Mma, m.TmaStore, m.PutItem, m.TakeItem, m.ReadShared)
+ACCESSES = (
+    m.StoreShared,
+    m.ClearRows,
+    m.CopyOut,
+    m.CopyAsync,
+    m.Mma,
+    m.TmaStore,
+    m.PutItem,
+    m.TakeItem,
+    m.ReadShared,
+    m.Transpose,
+)
 SIGNALS = (m.Arrive, m.BarArrive, m.BarSync)
 
 

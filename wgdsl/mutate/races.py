@@ -135,6 +135,9 @@ class _Run:
     def touch(self, w: _Warp, s: Step) -> None:
         if isinstance(s, m.CopyAsync):
             self.copy(w, s)
+        elif isinstance(s, m.Transpose):
+            self.read(w, s.read)
+            self.access(w, self.tile(w, s.buffer, s.part, s.slot), self.made(w, writes=True, rows=True))
         elif isinstance(s, m.StoreShared):
             self.access(w, self.tile(w, s.buffer, s.part, s.slot), self.made(w, writes=True, rows=True))
         elif isinstance(s, m.ClearRows):

@@ -82,7 +82,7 @@ def _freed(e: Effects, a: Step, b: Step) -> bool:
 
 SLOT_USERS = (
     m.Wait, m.Arrive, m.Expect, m.Tma, m.Wgmma, m.StoreShared, m.ClearRows, m.CopyOut, m.PutItem, m.TakeItem, m.TmaStore,
-    m.CopyAsync, m.Mma, m.ReadShared,
+    m.CopyAsync, m.Mma, m.ReadShared, m.Transpose,
 )  # fmt: skip
 REGISTER_USERS = (m.Compute, m.Pack, m.Move, m.Zero, m.StoreShared, m.ReadShared, m.StoreGlobal, m.Mma)
 ITEMS = (m.Leave, m.NextItem, m.Begun)  # nothing moves from one item to the next

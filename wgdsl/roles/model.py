@@ -735,7 +735,7 @@ class Compute(Step):
 @dataclass(frozen=True, kw_only=True)
 class Pack(Step):
     """Operand registers dst = src (a tile value) rounded to dst's dtype, as A fragments. One of 8 bits has its columns in
-    order, whose tile has them in the order v8."""
+    order if its tile has them in the order v8, else in the order of `v8_operand`: no element goes to another thread."""
 
     dst: str
     src: str
@@ -781,6 +781,25 @@ class ReadShared(Step):
     buffer: str
     part: Poly
     slot: Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transpose(Step):
+    """buffer[part, slot] = the tile origin[origin_part, origin_slot] of 8-bit elements with its rows as columns, by all threads
+    of the warpgroup: a warp writes 16 rows of each 64. The columns come in the order of `v8_operand` (`targets/wgmma.py`), in
+    which an operand has them that is made of a result with its columns in order."""
+
+    buffer: str
+    part: Poly
+    slot: Slot
+    origin: str
+    origin_part: Poly
+    origin_slot: Slot
+
+    @property
+    def read(self) -> SmemOperand:
+        """What it reads."""
+        return SmemOperand(buffer=self.origin, part=self.origin_part, slot=self.origin_slot, major="MN")
 
 
 @dataclass(frozen=True, kw_only=True)

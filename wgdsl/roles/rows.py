@@ -331,6 +331,7 @@ STEPS = (
     Row(m.Forget, "forget {value:value}"),
     Row(m.StoreShared, "write {buffer part slot:tile} = {src:value}"),
     Row(m.ReadShared, "hold {dst:value} = {buffer part slot:tile}"),
+    Row(m.Transpose, "transpose {buffer part slot:tile} = {origin origin_part origin_slot:tile}"),
     Row(m.TmaStore, "store {map coords:box} = {buffer part slot:tile}(? panel {panel:int})", {"add": False}),
     Row(m.TmaStore, "store {map coords:box} += {buffer part slot:tile}(? panel {panel:int})", {"add": True}),
     Row(m.CommitStore, "commit_store"),

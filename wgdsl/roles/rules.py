@@ -23,6 +23,7 @@ ONE_THREAD = (m.Fetch, m.PutItem, m.Expect, m.Tma, m.TmaStore, m.CommitStore, m.
 ALL_THREADS = (
     m.Registers, m.Wgmma, m.FenceWgmma, m.Commit, m.WaitGroup, m.FenceAsync, m.BarSync, m.BarArrive, m.Compute, m.Pack, m.Move,
     m.Zero, m.Forget, m.TakeItem, m.StoreShared, m.ReadShared, m.CopyOut, m.StoreGlobal, m.ClearRows, m.Mma, m.CopyAsync,
+    m.Transpose,
     m.CommitCopies, m.WaitCopies, m.Classify, m.ListTile, m.Tally,
 )  # fmt: skip
 
@@ -32,6 +33,7 @@ CHUNK = 16  # bytes that a thread copies at once
 ELEMENTS = ("f32", "f16", "bf16", "i32")  # that a thread takes out of shared memory for its registers
 COLUMNS = 8  # of a tile that threads read from shared memory, together; rows that a swizzle goes round in
 KEYS = 32  # columns of an 8-bit operand in registers: a multiple of these
+ROWS_OF_WARP = 16  # that a warp writes at once of a tile which it transposes
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def broken(kernel: Kernel) -> Iterator[tuple[Rule, Step | None, str]]:
 
 # Names.
 _KINDS = {
+    "origin": lambda k: [b.name for b in k.buffers],
     "buffer": lambda k: [b.name for b in k.buffers],
     "ring": lambda k: [r.name for r in k.rings],
     "barrier": lambda k: [b.name for b in k.barriers],
@@ -263,12 +266,24 @@ def _products(k: Kernel) -> Iterator[Found]:
                 yield from _product(k, s, values)
             if isinstance(s, m.Mma):
                 yield from _warp_product(s)
+            if isinstance(s, m.Transpose):
+                yield from _transposed(s, k.buffer(s.buffer), k.buffer(s.origin))
             if isinstance(s, m.ReadShared):
                 yield from _elements(s, values[s.dst], k.buffer(s.buffer))
             if isinstance(s, m.StoreShared):
                 x, b = values[s.src], k.buffer(s.buffer)
                 if x.kind == "tile" and (x.rows, x.cols) != (b.rows, b.cols):
                     yield s, f"`{x.name}` has {x.rows} x {x.cols} elements, a tile of `{b.name}` {b.rows} x {b.cols}"
+
+
+def _transposed(s: m.Transpose, b: m.Buffer, a: m.Buffer) -> Iterator[Found]:
+    if (b.rows, b.cols) != (a.cols, a.rows) or a.dtype != b.dtype or a.dtype.nbytes != 1:
+        of = f"`{a.name}`, {a.rows} x {a.cols} of {a.dtype}"
+        yield s, f"`{b.name}`, {b.rows} x {b.cols} of {b.dtype}, is no transpose of {of}"
+    elif a.cols % ROWS_OF_WARP or a.rows % KEYS:
+        yield s, f"a tile of {a.rows} x {a.cols} is no multiple of {KEYS} x {ROWS_OF_WARP}"
+    if s.origin_slot.ring != a.ring:
+        yield s, f"`{a.name}` belongs to ring `{a.ring}`, not `{s.origin_slot.ring}`"
 
 
 def _elements(s: m.ReadShared, x: m.Value, b: m.Buffer) -> Iterator[Found]:
@@ -353,8 +368,9 @@ def _stored_whole(k: Kernel, s: m.CopyOut, length: Poly) -> bool:
 
 def _values(k: Kernel) -> Iterator[Found]:
     eight = {v.name for v in k.values if v.kind == "operand" and v.dtype.nbytes == 1}
+    turned = any(isinstance(s, m.Transpose) for role in k.roles for s in walk(role.steps))
     for s in (s for role in k.roles for s in walk(role.steps)):
-        if isinstance(s, m.Pack) and s.dst in eight and k.v8 is None:
+        if isinstance(s, m.Pack) and s.dst in eight and k.v8 is None and not turned:
             yield s, f"no columns lie in the order v8, as `{s.dst}` of 8 bits needs them"
         if isinstance(s, m.StoreShared | m.ReadShared) and k.v8 is not None and k.buffer(s.buffer).cols_index == k.v8:
             yield s, f"columns along `{k.v8}` lie in the order v8 in registers, and not in `{s.buffer}`"

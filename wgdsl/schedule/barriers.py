@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..foundation.source import Span
 from ..syntax import ast
 from ..targets.registers import WARPGROUP
-from .place import BULK
+from .place import BULK, name_of
 from .plan import Plan, steps_of
 
 TURN_THREADS = 2 * WARPGROUP  # one warpgroup hands over, one takes
@@ -40,6 +40,12 @@ class Ids:
         return next(t.first for t in self.turns if t.role == role and t.block == block)
 
 
+def is_turn(plan: Plan, s: ast.Step) -> bool:
+    """Whether a step makes a tile of another one in shared memory."""
+    home = plan.homes.get(name_of(s.target)) if isinstance(s, ast.PackStep) else None
+    return home is not None and home.turned is not None
+
+
 def deal_ids(plan: Plan) -> Ids:
     """Deal named barriers to the roles of a plan."""
     at, turns, local, whole = 1, [], {}, {}
@@ -50,7 +56,7 @@ def deal_ids(plan: Plan) -> Ids:
                 turns.append(Turn(role.name, k, at, role.count, s.span))
                 at += role.count
     for role in plan.roles:
-        if any(isinstance(s, ast.FinishStep) for s in steps_of(role.steps)):
+        if any(isinstance(s, ast.FinishStep) or is_turn(plan, s) for s in steps_of(role.steps)):
             local[role.name] = at
             at += role.count
     for role in plan.roles:

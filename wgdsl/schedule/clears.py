@@ -6,7 +6,7 @@ which `sync` puts before the product that would read such elements, and their st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..foundation.source import Span
@@ -62,7 +62,15 @@ class Clears:
             if front and first_cleared:
                 continue
             if reaches(copy, front, rel, position - edge):
-                yield from self.of(p, rel, position, first, stop, position - edge)
+                yield from self.of(self.homes(p), rel, position, first, stop, position - edge)
+
+    def of_tile(self, home: str, rel: int, position: Poly, copy: Copy | None) -> Iterator[Clear]:
+        """Of a tile with the streamed axis along its rows, before it is made into another one."""
+        for at_end, first, stop in self.outside():
+            front = at_end == self.trip.descending
+            off_edge = position - (Poly.of(0) if front else self.trip.n - 1)
+            if reaches(copy, front, rel, off_edge):
+                yield from self.of((home,), rel, position, first, stop, off_edge)
 
     def after_prologue(self, products: dict[str, Product], copy: Copy) -> Iterator[Clear]:
         """At the end of a prologue copy: the first tile, if the product that reads it comes in the steady loop."""
@@ -72,7 +80,7 @@ class Clears:
                 continue
             for at_end, first, stop in self.outside():
                 if at_end == self.trip.descending:
-                    yield from self.of(p, copy.high, self.trip.first, first, stop, self.trip.first)
+                    yield from self.of(self.homes(p), copy.high, self.trip.first, first, stop, self.trip.first)
 
     def outside(self) -> list[tuple[bool, Poly, Poly]]:
         """(at the axis' end, first, last + 1) of the elements that no row of the CTA sees in the outermost tiles."""
@@ -88,13 +96,13 @@ class Clears:
             out.append((False, t.lo * size, t.seen_start))
         return out
 
-    def of(self, p: Product, rel: int, position: Poly, first: Poly, stop: Poly, off_edge: Poly) -> Iterator[Clear]:
+    def of(self, homes: Sequence[str], rel: int, position: Poly, first: Poly, stop: Poly, off_edge: Poly) -> Iterator[Clear]:
         """Clear elements [first, stop) of the axis in the tile, if there are any, where the stream position is the edge's."""
         base = Poly() if self.trip.lists is not None else self.trip.tile(position) * self.plan.tiles[self.plan.axis]
         conditions = [Affine(poly=stop - first - 1)]
         if off_edge.constant != 0:
             conditions += [Affine(poly=off_edge), Affine(poly=-off_edge)]
-        for home in self.homes(p):
+        for home in homes:
             yield Clear(home=home, rel=rel, start=first - base, stop=stop - base, cond=conjunction(*conditions))
 
     def homes(self, p: Product) -> list[str]:

@@ -29,6 +29,7 @@ from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 BULK = "tma"  # the engine that copies by tensor maps, and counts bytes on mbarriers
+BLOCK = 16  # rows of a tile that a warp transposes at once
 FOUR = 4  # rows that lie side by side in registers, in the order v8
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 
@@ -138,7 +139,8 @@ class _Placer:
         plan = self.plan
         self.check_fills()
         placed = {h.name: self.placed(h) for h in plan.homes.values()}
-        ring_of = {h: f.ring for f in self.fills for h in f.homes} | {h.name: h.name for h in plan.homes.values() if h.output}
+        alone = {h.name: h.name for h in plan.homes.values() if h.output or h.turned}
+        ring_of = {h: f.ring for f in self.fills for h in f.homes} | alone
         placed = {n: replace(p, buffer=replace(p.buffer, ring=ring_of[n])) for n, p in placed.items()}
         placed, end = self.offsets(placed)
         rings, barriers = self.rings(placed, end)
@@ -167,6 +169,9 @@ class _Placer:
     def known_home(self, name: str, span: Span | None) -> None:
         if name not in self.plan.homes:
             raise WgError(UnknownName(span=span, what="home", name=name, known=tuple(self.plan.homes)))
+        if self.plan.homes[name].turned:
+            why = "is made of another tile, and isn't filled"
+            raise WgError(NotFilled(span=span, name=name, why=why, cure=f"`pack {name}[{self.plan.axis}]` makes it"))
         if self.plan.homes[name].output:
             why, tensor = "stages an output, and isn't filled", self.plan.homes[name].tensor
             raise WgError(NotFilled(span=span, name=name, why=why, cure=f"`finish {tensor} via {name}` writes it"))
@@ -189,11 +194,42 @@ class _Placer:
                         roles = out.setdefault(name_of(operand), [])
                         if role not in roles:
                             roles.append(role)
+                if isinstance(s, ast.PackStep) and (home := self.plan.homes.get(name_of(s.target))) is not None and home.turned:
+                    roles = out.setdefault(home.turned, [])
+                    if role not in roles:
+                        roles.append(role)
         return out
 
+    def makers(self, home: Home) -> list[tuple[RolePlan, ast.PackStep]]:
+        """The steps that make a tile of another one."""
+        steps = ((r, s) for r in self.plan.roles for s in steps_of(r.steps))
+        return [(r, s) for r, s in steps if isinstance(s, ast.PackStep) and name_of(s.target) == home.name]
+
+    def check_made(self, home: Home) -> None:
+        """A tile is made of another one by one step of a role that does nothing else with it, and a product reads it."""
+        found, axis = self.makers(home), self.plan.axis
+        name = f"{home.name}[{axis}]"
+        if len(found) != 1:
+            why = "is never made" if not found else "is made twice"
+            raise WgError(NotFilled(span=home.span, name=home.name, why=why, cure=f"`pack {name}` in one role, once"))
+        role, step = found[0]
+        if home.name not in self.readers:
+            cure = "read it in a product, or remove it and its `pack`"
+            raise WgError(NotFilled(span=home.span, name=home.name, why="is made, but no product reads it", cure=cure))
+        others = [s for s in steps_of(role.steps) if not isinstance(s, ast.ForStep) and s is not step]
+        if others or role.split or role.count > 1:
+            what = f"`pack {name}` beside other steps, or in a role of several warpgroups"
+            raise WgError(NotYetSupported(span=step.span, what=what, cure="give it a role of one warpgroup"))
+        readers = self.readers[home.turned or ""]
+        if any(r is not role for r in readers):
+            what = f"`{home.turned}`, which a product reads beside `{home.name}`,"
+            raise WgError(NotYetSupported(span=home.span, what=what, cure=f"multiply by `{home.name}` alone"))
+
     def check_fills(self) -> None:
+        for h in (h for h in self.plan.homes.values() if h.turned):
+            self.check_made(h)
         for h in self.plan.homes.values():
-            if h.output:
+            if h.output or h.turned:
                 continue
             times = sum(h.name in f.homes for f in self.fills)
             tile = f"{h.name}[{self.plan.axis}]" if self.plan.axis in h.indices else h.name
@@ -239,6 +275,8 @@ class _Placer:
 
     def buffer(self, home: Home, tensor: Input | Output) -> Buffer:
         plan, (ri, ci) = self.plan, self.wide(home)
+        if home.turned:
+            ri, ci = ci, ri
         rows, cols = (plan.size(i, home.tensor, home.span) // plan.parts_of(i) for i in (ri, ci))
         parts = max(plan.parts_of(ri), plan.parts_of(ci))
         if home.output and home.over is None:
@@ -336,6 +374,8 @@ class _Placer:
             (nbytes % CHUNK, row, nbytes, granule, b.cols_index),
             (bulk and b.rows > TMA.box, count, b.rows, f"a TMA box side is at most {TMA.box}", b.rows_index),
             (b.rows % CORE_ROWS, count, b.rows, f"a swizzled tile has a multiple of {CORE_ROWS}", b.rows_index),
+            (home.turned and b.rows % BLOCK, count, b.rows, f"a warp transposes {BLOCK} at once", b.rows_index),
+            (home.turned and b.cols % KEYS, row, nbytes, f"a warp transposes {KEYS} at once", b.cols_index),
         )
         for wrong, what, value, rule, index in checks:
             if wrong:
@@ -459,6 +499,13 @@ class _Placer:
                 full=full.name,
                 empty=empty.name if empty else None,
             )
+        for h in (h for h in self.plan.homes.values() if h.turned):
+            full = Barrier(name=f"{h.name}.full", ring=h.name, count=1, parts=1, stages=h.stages, offset=at)
+            readers = sum(WARPS * r.count for r in self.readers[h.name])
+            empty = replace(full, name=f"{h.name}.empty", count=readers, offset=at + MBARRIER_BYTES * h.stages)
+            at = empty.offset + MBARRIER_BYTES * h.stages
+            barriers |= {full.name: full, empty.name: empty}
+            rings[h.name] = Ring(name=h.name, stages=h.stages, buffers=(h.name,), full=full.name, empty=empty.name)
         for h in self.plan.homes.values():
             if h.output and placed[h.name].buffer.ring == h.name:
                 rings[h.name] = Ring(name=h.name, stages=1, buffers=(h.name,))

@@ -39,6 +39,7 @@ from ..syntax import ast
 from ..targets.choice import TARGETS, unknown_target
 from ..targets.engines import ENGINES, Engine
 from ..targets.registers import GRANULE, LOWEST, WARPGROUP, WARPS
+from ..targets.sm_90a import HOPPER
 from ..targets.target import Target
 from .combine import ATOMIC, combine_problems, declared
 from .constants import constant
@@ -48,6 +49,7 @@ from .rounds import item_problems
 
 MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
 TILES = "tiles"  # `split tiles`: whole items, unless the program has an index of that name
+TRANSPOSE = "transpose"  # the engine of tiles that a role makes of others
 WORK_ENGINE = "atomic"  # of the ring of work items
 BY_THREADS = (None, "store", "copy")  # homes that no copy engine fills
 
@@ -77,6 +79,7 @@ class Home:
     engine: str
     access: tuple[Poly, ...]
     elements: bool = False  # threads read it, element by element; no product does
+    turned: str | None = None  # the home whose tiles a role transposes into this one
     span: Span | None = field(compare=False)
 
 
@@ -196,8 +199,9 @@ class Plan:
 
     @property
     def v8(self) -> bool:
-        """Whether columns along the streamed axis lie in the order v8 in registers."""
-        return any(f.v8 for f in self.forms.values())
+        """Whether columns along the streamed axis lie in the order v8 in registers: where a role transposes the other operand,
+        that has the order of its columns in its stead."""
+        return any(f.v8 for f in self.forms.values()) and not any(h.turned for h in self.homes.values())
 
     def is_split(self, index: str) -> bool:
         return self.split_role is not None and self.split_role.split == index
@@ -394,12 +398,16 @@ class _Planner:
 
     def homes(self, tiles: dict[str, int], axis: str) -> dict[str, Home]:
         out: dict[str, Home] = {}
+        turned: list[ast.HomeDecl] = []
         outputs = {n.tensor for n in self.graph.outputs}
         for d in self.of(ast.HomeDecl):
             if d.name in out:
                 self.problems.append(DeclaredTwice(span=d.span, what="home", name=d.name, first=out[d.name].span))
                 continue
             if d.tensor in self.graph.absent or d.engine == WORK_ENGINE or self.is_operand_ring(d) or is_form(d):
+                continue
+            if d.engine == TRANSPOSE:
+                turned.append(d)
                 continue
             engines = self.target.stores if d.tensor in outputs else self.target.copies
             if d.kind != "smem" or (d.engine in BY_THREADS and d.engine not in engines):
@@ -413,7 +421,37 @@ class _Planner:
             home = self.home(d, tiles, axis)
             if home is not None:
                 out[d.name] = home
+        for d in turned:
+            home = self.turned(d, out)
+            if home is not None:
+                out[d.name] = home
         return out
+
+    def turned(self, d: ast.HomeDecl, homes: dict[str, Home]) -> Home | None:
+        """`smem Vt = Vs by transpose ring 2`."""
+        source = homes.get(d.tensor)
+        if source is None:
+            self.problems.append(UnknownName(span=d.span, what="home", name=d.tensor, known=tuple(homes)))
+            return None
+        types = {n.name: n.dtype for n in self.graph.inputs}
+        grid = next(iter(self.of(ast.GridDecl)), None)
+        dtype = types.get(source.tensor)
+        what = cure = ""
+        if self.target.family != HOPPER:
+            what, cure = f"`by transpose` on {self.target.name}", "take an operand as the tensor has it"
+        elif source.output or source.elements or source.turned or dtype is None or dtype.nbytes != 1:
+            what, cure = f"`{d.tensor}` transposed by a role", "transpose a tile of 8 bits that a product reads"
+        elif grid is not None and grid.joined:
+            what, cure = "`by transpose` in a grid whose items are joined", "drop `joined`"
+        elif any(s.listed for s in self.of(ast.StreamDecl)):
+            what, cure = "`by transpose` beside a listed stream", "drop `listed`"
+        elif d.over is not None or d.indices:
+            what, cure = f"`{d.name}` over another home", f"`smem {d.name} = {d.tensor} by transpose ring 2`"
+        if what:
+            self.problems.append(NotYetSupported(span=d.span, what=what, cure=cure))
+            return None
+        stages = self.number(d.ring, f"the ring depth of `{d.name}`", 1, 32) or 1
+        return replace(source, name=d.name, stages=stages, engine=TRANSPOSE, turned=source.name, span=d.span)
 
     def forms(self) -> dict[str, Form]:
         out, problems = forms_of(self.streamed, self.schedule)

@@ -38,6 +38,8 @@ from ..roles.model import (
     BarArrive,
     BarSync,
     Commit,
+    Elect,
+    FenceAsync,
     FenceWgmma,
     Fetch,
     Forget,
@@ -54,13 +56,15 @@ from ..roles.model import (
     SmemOperand,
     Step,
     TakeItem,
+    Transpose,
     Wait,
     WaitGroup,
     Wgmma,
     Zero,
 )
 from ..syntax import ast
-from .barriers import TURN_THREADS, Ids
+from ..targets.registers import WARPGROUP
+from .barriers import TURN_THREADS, Ids, is_turn
 from .clears import Clear, Clears
 from .compute import assign
 from .flight import Group, State, tile_text
@@ -130,8 +134,11 @@ class RoleSync(RegisterWriter):
                         self.uses[ring] = self.uses.get(ring, 0) + 1
             if isinstance(s, ast.ComputeStep):
                 self.computes.append(s)
+        packs = [s for s in steps_of(self.role.steps) if isinstance(s, ast.PackStep) and is_turn(self.plan, s)]
+        turned = [self.plan.homes[name_of(s.target)].turned for s in packs]
         # two operands of one product may come from one ring: that is one use
         self.uses = {r: sum(r in self.rings_of(p) for p in self.products.values()) for r in self.uses}
+        self.uses |= {self.placement.ring_of[home]: 1 for home in turned if home is not None}
         self.assignment = assign(self.streamed, self.computes, frozenset(p.node.name for p in self.products.values()))
         self.element_reads()
         accumulators = {p.name: p.node.name for p in self.products.values()}
@@ -197,6 +204,11 @@ class RoleSync(RegisterWriter):
     @property
     def masked(self) -> bool:
         return bool(self.computes)
+
+    @property
+    def turns_tiles(self) -> bool:
+        """Whether it makes tiles of others, of which it clears what no row sees."""
+        return any(is_turn(self.plan, s) for s in steps_of(self.role.steps))
 
     def steps(self) -> tuple[Step, ...]:
         """All steps of the role, the item loop included."""
@@ -310,7 +322,7 @@ class RoleSync(RegisterWriter):
         self.emit(*self.trip.reads)
         for name, value in self.trip.lets:
             self.emit(Let(name=name, value=value))
-        if self.masked or self.trip.skips:
+        if self.masked or self.trip.skips or self.turns_tiles:
             for name, value in self.trip.mask_lets:
                 self.emit(Let(name=name, value=value))
         if self.masked:
@@ -536,7 +548,10 @@ class RoleSync(RegisterWriter):
             self.compute(s, item.offset, position, copy.masks, first)
         elif isinstance(s, ast.PackStep):
             self.take_turn()
-            self.pack(name_of(s.target), item.offset, s.span)
+            if is_turn(self.plan, s):
+                self.turn(s, item.offset, position)
+            else:
+                self.pack(name_of(s.target), item.offset, s.span)
         elif isinstance(s, ast.RescaleStep):
             self.take_turn()
             self.rescale(s)
@@ -551,6 +566,31 @@ class RoleSync(RegisterWriter):
         else:
             words = " ".join(ast_text(s).partition("{")[0].split())
             raise WgError(NotYetSupported(span=s.span, what=f"`{words}` here"))
+
+    def turn(self, s: ast.PackStep, rel: int | None, position: Poly | None) -> None:
+        """Make a tile of another one: all threads write it, and make it visible to the products' proxy, before one says so."""
+        name = name_of(s.target)
+        source = self.plan.homes[name].turned or ""
+        if rel is None or position is None:
+            raise WgError(self.outside_loop(s, "a `pack`"))
+        ring = self.placement.rings[self.placement.ring_of[name]]
+        assert ring.full is not None and ring.empty is not None
+        for c in self.clears.of_tile(source, rel, position, self.current):
+            self.clear(c)
+        self.wait_full(source, rel)
+        slot, whole = Slot(ring=ring.name), Poly()
+        self.emit(
+            Wait(barrier=ring.empty, part=whole, slot=slot, flip=True),
+            Transpose(
+                buffer=name, part=whole, slot=slot, origin=source, origin_part=self.part_of(source),
+                origin_slot=self.slot(self.placement.ring_of[source], rel),
+            ),
+            FenceAsync(),
+            BarSync(id=self.local, threads=WARPGROUP, note="transposed"),
+            Elect(body=(Arrive(barrier=ring.full, part=whole, slot=slot, by="thread", span=self.span),)),
+            Advance(ring=ring.name),
+        )  # fmt: skip
+        self.read_done(self.placement.ring_of[source], rel)
 
     def outside_loop(self, s: ast.Step, what: str) -> NotYetSupported:
         return NotYetSupported(

@@ -8,7 +8,7 @@ from ..diagnostics.sim import IllFormed, LaneShares
 from ..roles import model as m
 from ..targets.registers import WARPGROUP, WARPS
 from ..targets.swizzle import CHUNK, SWIZZLES
-from ..targets.wgmma import v8
+from ..targets.wgmma import v8, v8_operand
 from .agent import Agent
 from .elementwise import Scope, column_indices, row_indices, run, tile_columns
 from .events import WARP
@@ -38,7 +38,8 @@ def pack(a: Agent, s: m.Pack) -> None:
         raise a.fault(IllFormed, why=f"`{s.dst}` has {dst.cols} columns, `{s.src}` {src.cols}")
     values = rounded(a.registers.read(s.src), dst.dtype)
     if dst.dtype.nbytes == 1:
-        values = values[:, np.argsort([v8(c, dst.cols) for c in range(dst.cols)])]
+        own = [v8(c, dst.cols) if a.v8 else v8_operand(c) for c in range(dst.cols)]
+        values = values[:, np.argsort(own) if a.v8 else own]
     a.registers.write(s.dst, values)
 
 
@@ -74,6 +75,24 @@ def store_shared(a: Agent, s: m.StoreShared) -> None:
     bands = ((1 << a.rows // BAND) - 1) << a.row // BAND
     a.cta.memory.write(a, tile.cells, asynchronous=False, bands=bands)
     tile.data[a.row : a.row + a.rows] = rounded(values, b.dtype)
+
+
+@means(m.Transpose)
+def transpose(a: Agent, s: m.Transpose) -> None:
+    """A warp's rows are the n-th 16 of every four times 16."""
+    a.need_warp()
+    assert a.warp is not None
+    tile, source = a.tile(s.buffer, s.part, s.slot), a.tile(s.origin, s.origin_part, s.origin_slot)
+    b = tile.buffer
+    if (b.rows, b.cols) != source.data.T.shape or b.dtype != source.buffer.dtype:
+        raise a.fault(IllFormed, why=f"`{s.buffer}` is no transpose of `{s.origin}`")
+    mine = np.arange(b.rows) // BAND % WARPS == a.warp
+    if not mine.any():
+        return
+    a.cta.memory.read(a, source.cells, asynchronous=False)
+    bands = sum(1 << k for k in range(b.rows // BAND) if k % WARPS == a.warp)
+    a.cta.memory.write(a, tile.cells, asynchronous=False, bands=bands)
+    tile.data[mine] = source.data.T[mine][:, [v8_operand(c) for c in range(b.cols)]]
 
 
 @means(m.ReadShared)

@@ -405,6 +405,13 @@ def through_shared(a: TimedAgent, s: m.StoreShared | m.ReadShared) -> Process:
     yield from a.moves(nbytes, rounding + 2 * nbytes / WARPS / STORED)
 
 
+@takes(m.Transpose)
+def transpose(a: TimedAgent, s: m.Transpose) -> Process:
+    """What is read and written, and four permutations of bytes for each 512 of them."""
+    nbytes = a.cta.world.buffers[s.buffer].tile_bytes
+    yield from a.moves(2 * nbytes, nbytes / THREADS / 4 + 4 * nbytes / WARPS / STORED)
+
+
 @takes(m.CopyOut)
 def copy_out(a: TimedAgent, s: m.CopyOut) -> Process:
     """Each thread reads, tests its place and stores."""

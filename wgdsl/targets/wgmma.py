@@ -11,6 +11,7 @@ from .descriptor import STEP_BYTES
 
 M = 64
 N_STEP = 8
+BESIDE = 30  # registers that ptxas wants beside the accumulators of an instruction, of those at launch (C7602)
 SHORT_STEP, SHORT_BITS = 32, 13  # of 8-bit operands so many products are added at once, to so many bits behind the leading one
 N_MAX = 256
 
@@ -84,6 +85,14 @@ def v8(column: int, columns: int) -> int:
     return place // 2 * 4 + PAIRS * part + place % 2
 
 
+def v8_operand(column: int) -> int:
+    """Which key stands at a column of an 8-bit operand that is made of a result whose columns are in order: in each 16 the two
+    elements that a thread has of the left 8, and those that it has of the right 8, are four columns side by side."""
+    block, place = divmod(column, 16)
+    lane, which = divmod(place, 4)
+    return block * 16 + which // 2 * 8 + lane * 2 + which % 2
+
+
 def v8_accumulator(columns: int) -> Fragment:
     """The keys of the elements of a result of 64 rows whose columns are in the order v8."""
     octets = columns // PAIRS // N_STEP
@@ -134,6 +143,9 @@ OPERAND_8 = Fragment(
 _check(ACCUMULATOR, 32)
 _check(accumulator(2 * M), 16, 2 * M)
 _check(OPERAND_8, 32)
+for _e in range(16):  # of a result whose columns are in order
+    _row, _col = OPERAND_8.at(1, 13, _e)
+    assert ACCUMULATOR.at(1, 13, _e // 4 // 2 * 8 + _e // 4 % 2 * 2 + _e % 2 + _e % 4 // 2 * 4) == (_row, v8_operand(_col))
 for _cols in (KEYS, 96, 128):
     _own = v8_accumulator(_cols)
     _check(_own, _cols)

@@ -301,9 +301,26 @@ def read_shared(k: Maker, s: m.ReadShared, by_thread: bool, at: At) -> Iterator[
     yield event
 
 
+@makes(m.Transpose)
+def transpose(k: Maker, s: m.Transpose, by_thread: bool, at: At) -> Iterator[Event]:
+    read = _reading(k, s, s.read, READ, by_thread, at)
+
+    def event(x: Machine) -> bool:
+        read(x)
+        return False
+
+    yield event
+    yield _written(k, s, by_thread, at)
+
+
 @makes(m.StoreShared)
 def store_shared(k: Maker, s: m.StoreShared, by_thread: bool, at: At) -> Iterator[Event]:
     yield Touching.of(k, use(k.registers(s.src), 0))
+    yield _written(k, s, by_thread, at)
+
+
+def _written(k: Maker, s: m.StoreShared | m.Transpose, by_thread: bool, at: At) -> Event:
+    """Each warp its own rows of a tile."""
     ring, n, place, lag = k.slot(s.slot)
     atoms, unit, holders = k.atoms(s, s.buffer, integer(s.part)(at)), k.unit, k.holders(by_thread)
     bits, buffer = k.layout.accesses, s.buffer
@@ -314,7 +331,7 @@ def store_shared(k: Maker, s: m.StoreShared, by_thread: bool, at: At) -> Iterato
             x.write(unit, a, WRITE, bits[a, unit.number, WRITE], Tag(buffer, ring, position), holders)
         return False
 
-    yield event
+    return event
 
 
 @makes(m.ClearRows)

@@ -148,6 +148,9 @@ def uses(u: Unit) -> Iterator[Use]:
             yield from ((o.buffer, PRODUCT) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
         elif isinstance(s, m.Mma):
             yield from ((o.buffer, READ) for o in (s.a, s.b) if isinstance(o, m.SmemOperand))
+        elif isinstance(s, m.Transpose):
+            yield s.origin, READ
+            yield s.buffer, WRITE
         elif isinstance(s, TOUCHING):
             yield s.buffer, _KINDS[type(s)]
 

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from ..diagnostics.budget import Share
 from ..diagnostics.model import Problem
+from ..diagnostics.schedule import TileShape
 from ..diagnostics.verify import Pool, RegisterCount, RegisterNeed, RegisterPool
-from ..roles.model import FEW, Kernel, Mma, Registers, Role, SmemOperand, Value, walk
+from ..roles.model import FEW, Kernel, Mma, Registers, Role, SmemOperand, Value, Wgmma, walk
+from ..roles.shares import share_of
 from ..targets.choice import TARGETS
 from ..targets.registers import FILE, count_problem, launch_registers
+from ..targets.wgmma import BESIDE
 from .packed import packed_in_place
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
@@ -18,8 +21,14 @@ SPARE = 8  # left to the assembler; with fewer it spills, or serialises products
 
 
 def register_problems(kernel: Kernel) -> Iterator[Problem]:
-    """Counts that setmaxnreg cannot take, more than the pool holds, or less than the values of a role need."""
+    """Counts that setmaxnreg cannot take, more than the pool holds, or less than the values of a role need; if all are right, a
+    result that is too wide for those at launch."""
     launch = launch_registers(kernel.threads * kernel.resident)
+    found = list(_of_roles(kernel, launch))
+    yield from found or _too_wide(kernel, launch)
+
+
+def _of_roles(kernel: Kernel, launch: int) -> Iterator[Problem]:
     counts = {r.name: launch if r.registers is None else r.registers for r in kernel.roles}
     wrong = list(_counts(kernel, launch))
     yield from wrong
@@ -34,6 +43,17 @@ def register_problems(kernel: Kernel) -> Iterator[Problem]:
         yield RegisterPool(span=widest.span, pool=pool)
     for r in kernel.roles:
         yield from _need(kernel, r, counts[r.name], pool)
+
+
+def _too_wide(kernel: Kernel, launch: int) -> Iterator[TileShape]:
+    """The assembler takes an instruction only if its result leaves some of the registers at launch, whatever roles ask for."""
+    for s in (s for r in kernel.roles for s in walk(r.steps) if isinstance(s, Wgmma) and s.n // 2 + BESIDE > launch):
+        begins = f"a kernel of {kernel.threads} threads begins with {launch} registers a thread"
+        rule = f"{begins}, and ptxas wants n / 2 + {BESIDE} for wgmma (C7602)"
+        b = kernel.buffer(s.b.buffer)
+        index = b.rows_index if s.b.major == "K" else b.cols_index
+        yield TileShape(span=s.span, what="n of this product", value=s.n, rule=rule, index=index, shares=(share_of(b),))
+        return
 
 
 def _counts(kernel: Kernel, launch: int) -> Iterator[RegisterCount]:
