@@ -42,7 +42,7 @@ PROBLEMS = [
     runtime.RequireFails(condition="scale > 0.0", values={"scale": -1.0}),
     runtime.NegativeStride(name="b", axis=0, stride=-1),
     runtime.NotAnArray(name="V", got="of type list"),
-    runtime.GridTooLarge(total=2**31, axes=("i: 33554432", "j: 64")),
+    runtime.GridTooLarge(total=2**31, axes=("i: 33554432", "j: 64"), limit=2**31 - 1),
     runtime.DimNotGiven(dim="W"),
     runtime.DimTooLarge(dim="M", value=2**31),
     runtime.MapRefused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import wgdsl
 from tests.shipped import ROOT
+from wgdsl.program.poly import Poly
 from wgdsl.roles.items import Sections, divisors, multiplier, sections
 from wgdsl.roles.model import Grid
 
@@ -120,3 +122,20 @@ def test_sections_are_as_large_as_each_other(heads: int, most: int):
     fits = max(1, 32 * 2**20 // (64 * 4) // max(dims["N"], 1))
     assert width <= fits and (heads - first) % width == 0 and 1 <= first <= width
     assert (heads - first) // width + 1 <= -(-heads // fits)  # no more sections than it takes
+
+
+def test_a_section_of_nothing_is_one_of_one():
+    kernel = compiled("four_static", 64, True).roles.kernels[0]
+    assert kernel.grid.order
+    cut = sections(replace(kernel.grid, order=replace(kernel.grid.order, size=Poly.of("N"))))
+    dims = {"B": 2, "G": 3, "R": 1, "M": 100, "N": 0}
+    assert cut and (cut.width.evaluate(dims), cut.first.evaluate(dims)) == (1, 1)
+
+
+def test_a_divisor_and_a_scalar_of_one_name():
+    text = (ROOT / "examples" / "attention" / "attention.wg").read_text().replace("scale", "combinations")
+    longest = "schedule longest extends three { grid persistent over (b, g, r, i) longest_first }"
+    kernel = wgdsl.compile(
+        text + longest, "longest", "sm_90a", dims={"D": 64, "E": 64}, types={"T": "bf16"}, options={"causal": True}, build=True
+    )
+    assert "float combinations" in kernel.cuda and "Divisor combinations" in kernel.cuda

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.copying import H200, pretended, scaled_copy
+from tests.runtime.copying import H200, KINDS, pretended, scaled_copy
 from wgdsl.diagnostics.model import EnvironmentFault, WgError
-from wgdsl.roles.model import Param
+from wgdsl.program.poly import Poly
+from wgdsl.roles.items import multiplier
+from wgdsl.roles.model import Order, Param
 from wgdsl.runtime import cuda, module, tensor_map
 from wgdsl.runtime.arrays import ArrayView, contiguous
 from wgdsl.runtime.bind import Bound
@@ -106,6 +108,47 @@ def test_too_many_work_items(driver):
     with pytest.raises(WgError) as e:
         ready(m=2**31 - 1, n=4096, x=big, y=big)
     assert e.value.problems[0].code == "WG0618" and "i: 33554432, j: 64" in str(e.value)
+
+
+class Divisor(ctypes.Structure):
+    _fields_ = (("value", ctypes.c_int32), ("multiplier", ctypes.c_uint32), ("shift", ctypes.c_uint32))
+
+
+def launcher(order: Order | None, *names: str) -> Launcher:
+    """Of a grid in another order, whose parameters give these divisors."""
+    kernel = scaled_copy()
+    extra = tuple(Param(kind="divisor", name=n) for n in names)
+    return Launcher(replace(kernel, grid=replace(kernel.grid, order=order), params=(*kernel.params, *extra)))
+
+
+IN_EIGHTS = Order(inner=("j",), outer=("i",), size=Poly.of(8))
+
+
+def test_divisors_are_given_with_their_multipliers(driver):
+    made = launcher(IN_EIGHTS, "section.items", "section.width", "section.first")
+    driver.kinds = (*KINDS, Divisor, Divisor, Divisor)
+    views = {"X": view((200, 1000)), "Y": view((200, 1000), pointer=1 << 35)}
+    cubin = Module(cubin=b"\x7fELF", entry="copy", target="sm_90a", shared=5120)
+    for m in (200, 100):  # 16 columns of blocks: two sections of 8
+        template = made.template(cubin, views, Bound(dims={"M": m, "N": 1000}, scalars={"x": 0.1}), H200)
+        assert template
+        template.at([v.pointer for v in views.values()]).run(0)
+        rows = -(-m // 64)
+        given = [(d.value, (d.multiplier, d.shift)) for d in driver.launches[-1]["values"][-3:]]
+        assert given == [(n, multiplier(n)) for n in (8 * rows, 8, 8)]
+
+
+@pytest.mark.parametrize("order, most", [(None, 2**31 - 1), (IN_EIGHTS, 2**30 - 1)])
+def test_as_many_items_as_their_numbers_can_stand_for(order, most):
+    grid = launcher(order)
+    columns = 2**16
+    for rows, fits in ((most // columns, True), (most // columns + 1, False)):
+        bound = Bound(dims={"M": 64 * rows, "N": 64 * columns}, scalars={})
+        if fits:
+            assert grid._grid(bound, H200) == rows * columns
+            continue
+        with pytest.raises(WgError, match=f"more than {most}"):
+            grid._grid(bound, H200)
 
 
 def test_a_failing_launch_raises(driver):

@@ -359,10 +359,10 @@ class NotAnArray(Problem):
 @dataclass(frozen=True, kw_only=True)
 class GridTooLarge(Problem):
     code: ClassVar[str] = "WG0618"
-    doc: ClassVar[str] = "A plain grid has at most 2147483647 work items."
+    doc: ClassVar[str] = "A grid has at most 2147483647 work items, 1073741823 if a schedule cuts it into sections."
     total: int
     axes: tuple[str, ...]
-    limit: int = 2**31 - 1
+    limit: int
 
     def title(self) -> str:
         return f"the grid has {self.total} work items, more than {self.limit}"

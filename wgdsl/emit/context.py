@@ -54,7 +54,7 @@ class KernelContext:
             elif p.kind == "map":
                 declare("map", p.name, f"{p.name.removesuffix('.map')}_map")
             else:
-                declare("int" if p.kind == "dim" else "scalar", p.name)
+                declare({"dim": "int", "divisor": "divisor"}.get(p.kind, "scalar"), p.name)
             if p.kind == "counter":
                 declare("counter", p.name, f"{p.name}_counters")
         for b in kernel.buffers:
@@ -166,7 +166,7 @@ class RoleContext:
         """The parameter for divisions by p, if the kernel has one."""
         given = {x.name for x in self.kernel.params if x.kind == "divisor"}
         names = (n for n, by in divisors(self.kernel.grid).items() if by == p and n in given)
-        return next((self.scope.get("scalar", n) for n in names), None)
+        return next((self.scope.get("divisor", n) for n in names), None)
 
     def bind(self, symbol: str, natural: bool, low: Poly | None = None, high: Poly | None = None) -> str:
         """Give a symbol its C++ name from here on."""

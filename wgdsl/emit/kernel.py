@@ -181,7 +181,7 @@ def _parameter(shared: KernelContext, p: Param) -> str:
     if p.kind in ("scalar", "number"):
         return f"float {scope.get('scalar', p.name)}"
     if p.kind == "divisor":
-        return f"Divisor {scope.get('scalar', p.name)}"
+        return f"Divisor {scope.get('divisor', p.name)}"
     if p.kind in ("counter", "flag"):
         return f"int {scope.get('scalar', p.name)}"
     raise InternalError(f"no C++ for a parameter of kind {p.kind!r}")

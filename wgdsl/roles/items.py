@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 
-from ..program.poly import Poly, ceildiv
+from ..program.poly import Poly, ceildiv, maximum
 from .model import Grid
 
 
@@ -37,7 +37,7 @@ def sections(grid: Grid) -> Sections | None:
     if order is None or order.size is None:
         return None
     every = blocks(grid, order.inner)
-    width = ceildiv(every, ceildiv(every, order.size))
+    width = ceildiv(every, ceildiv(every, maximum(1, order.size)))  # an explicit form may say a size that can be 0
     return Sections(width=width, first=every - (ceildiv(every, width) - 1) * width, items=width * blocks(grid, order.outer))
 
 

@@ -23,7 +23,7 @@ from ..diagnostics.model import WgError
 from ..diagnostics.runtime import GridTooLarge, NegativeStride
 from ..diagnostics.tools import NeedsProbeCall
 from ..program.poly import compiled
-from ..roles.items import divisors, multiplier
+from ..roles.items import divisors, multiplier, sections
 from ..roles.model import COUNTERS, PROBE, CopyAsync, CopyOut, Kernel, Param, walk
 from ..targets.tma import TMA
 from .arrays import ArrayView, contiguous
@@ -146,6 +146,8 @@ class Launcher:
         self._pointers = [p.tensor or p.name for p in kernel.params if p.kind == "pointer"]
         self._probes = [t.name for t in kernel.tensors if t.name.endswith(PROBE)]
         self._fixed = [p for p in kernel.params if p.kind not in _MOVING]
+        # items are numbered in 32 bits; among sections, as if each were whole
+        self._most = LIMIT if sections(kernel.grid) is None else LIMIT // 2
         known = divisors(kernel.grid)
         self._divisors = {p.name: compiled([known[p.name]]) for p in kernel.params if p.kind == "divisor"}
         self._blocks = compiled(axis.blocks for axis in kernel.grid.axes)
@@ -185,9 +187,9 @@ class Launcher:
         """How many thread blocks there are."""
         blocks = self._blocks(bound.dims)
         total = prod(max(0, n) for n in blocks)
-        if total > LIMIT // 2:  # items are numbered in 32 bits; among sections, as if each were whole
+        if total > self._most:
             axes = tuple(f"{axis.index}: {n}" for axis, n in zip(self.kernel.grid.axes, blocks, strict=True))
-            raise WgError(GridTooLarge(total=total, axes=axes))
+            raise WgError(GridTooLarge(total=total, axes=axes, limit=self._most))
         return min(total, device.multiprocessors * self.kernel.resident) if self.kernel.grid.persistent else total
 
     def _map(self, number: int, views: Mapping[str, ArrayView], places: Mapping[str, int], dims: Mapping[str, int]) -> _Map:
