@@ -133,6 +133,7 @@ KERNELS = (
     scaled("scaled", "e5m2", "f16", act="relu"),
     scaled("scaled", "e4m3", "e4m3", act="silu"),
     scaled("scaled_128", "e4m3", "f32"),
+    scaled("scaled_promoted", "e4m3", "bf16"),
     eight("eight", False, 128),
     eight("eight_longest", True, 128, result="f16"),
     eight("eight_128", False, 64),

@@ -270,6 +270,13 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
     "approximate": {
         "a function that the chip doesn't approximate": (Case("simple", "approximate erf"),),
     },
+    "accumulate": {
+        "what is no sum of products": (Case("scaled_promoted", "accumulate C promote every 128"),),
+        "a number that isn't the tile's": (Case("scaled_promoted", "accumulate Acc promote every 64"),),
+        "a sum that is rescaled": (Case("simple", "accumulate O promote every 128"),),
+        "a grid whose items are joined": (Case("scaled_promoted", "grid persistent joined over (n, i)"),),
+        "`mma.sync`": (Case("warps", "accumulate Acc promote every 32"),),
+    },
     "Listed tiles": {
         "conditions that are bounds alone, so that the list would hold all tiles between them": (Case("fa3", LISTED),),
         "a stream in parts": (

@@ -77,6 +77,8 @@ def test_every_number_of_8_bits_is_read_as_it_is(dtype):
         ("scaled", "e5m2", "f16", "gelu"),
         ("scaled", "e4m3", "e4m3", "silu"),
         ("scaled_128", "e4m3", "f32", "relu"),
+        ("scaled_promoted", "e4m3", "f32", "none"),
+        ("scaled_promoted", "e4m3", "bf16", "relu"),
     ],
 )
 def test_products_with_scales(schedule, T, U, act):

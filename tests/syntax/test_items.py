@@ -97,6 +97,7 @@ def test_program_items(line, node):
         ("combine C by atomic_add", ast.CombineDecl(targets=("C",), how="atomic_add")),
         ("skip empty per warpgroup", ast.SkipDecl()),
         ("approximate tanh", ast.ApproximateDecl(functions=("tanh",))),
+        ("accumulate C promote every 2", ast.AccumulateDecl(tensor="C", every=TWO)),
         ("approximate tanh, exp", ast.ApproximateDecl(functions=("tanh", "exp"))),
         (
             "kernel first computes A, P.sum { tile i 2 stream j }",

@@ -152,6 +152,7 @@ lines = (
     | node(ast.CombineDecl, targets=tuples(names | parts), how=st.sampled_from(["merge", "atomic_add"]))
     | node(ast.SkipDecl)
     | node(ast.ApproximateDecl, functions=tuples(names))
+    | node(ast.AccumulateDecl, tensor=names, every=numbers)
     | node(ast.TuneDecl, entries=tuples(tunings))
 )
 kernels = node(ast.KernelDecl, name=names, computes=tuples(names | parts), items=tuples(lines, 0, 3))

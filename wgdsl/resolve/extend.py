@@ -79,6 +79,8 @@ def key(item: ast.ScheduleItem) -> Hashable:
             return "combine", target
         case ast.ApproximateDecl(functions=(function,)):
             return "approximate", function
+        case ast.AccumulateDecl():
+            return "accumulate", item.tensor
         case ast.RoleBody():
             return "steps", item.role
         case ast.FuseDecl() | ast.RoleDecl() | ast.HomeDecl() | ast.OptionDecl() | ast.KernelDecl():

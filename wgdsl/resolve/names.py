@@ -16,6 +16,7 @@ from ..syntax import ast
 _TENSORS: dict[type, tuple[str, ...]] = {
     ast.HomeDecl: ("tensor",),
     ast.CombineDecl: ("targets",),
+    ast.AccumulateDecl: ("tensor",),
     ast.KernelDecl: ("computes",),
 }
 _INDICES: dict[type, tuple[str, ...]] = {

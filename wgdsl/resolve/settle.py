@@ -24,6 +24,7 @@ _NUMBERS: dict[type, tuple[str, ...]] = {
     ast.TileDecl: ("entries",),
     ast.RoleDecl: ("count", "registers"),
     ast.HomeDecl: ("ring", "times"),
+    ast.AccumulateDecl: ("every",),
     ast.RescaleStep: ("grown_by",),
 }
 

@@ -132,6 +132,8 @@ class _Lines:
                 return self.role(item)
             case ast.HomeDecl():
                 return self.home(item)
+            case ast.AccumulateDecl():
+                return _dropped(item, "products there add to f32 registers whole")
             case ast.SkipDecl():
                 return _dropped(item, "warps that copy for each other visit the same tiles")
             case ast.OptionDecl():

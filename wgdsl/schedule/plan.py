@@ -45,6 +45,7 @@ from .combine import ATOMIC, combine_problems, declared
 from .constants import constant
 from .forms import Form, forms_of, is_form
 from .items import opened
+from .named import display, resolve
 from .rounds import item_problems
 
 MOST_SETS = 2  # of an operand's registers: the loop is unrolled as often
@@ -110,6 +111,7 @@ class Plan:
     homes: dict[str, Home]
     operand_sets: dict[str, int]  # sets of registers of an operand, where it isn't one
     forms: dict[str, Form]  # of tiles that become operands in registers
+    promoted: frozenset[str]  # sums whose tiles' products threads add up
     part: str | None = None  # the grid axis of the parts of the stream
     parts: int = 1
     stream_span: Span | None = field(default=None, compare=False)
@@ -270,6 +272,7 @@ class _Planner:
             homes=self.homes(tiles, stream.axis),
             operand_sets=self.operand_sets(),
             forms=self.forms(),
+            promoted=self.promoted(tiles, stream.axis),
             part=stream.split_index,
             parts=self.number(stream.split_count, "the number of parts of the stream", 1, 1 << 10) or 1,
             stream_span=stream.span,
@@ -452,6 +455,30 @@ class _Planner:
             return None
         stages = self.number(d.ring, f"the ring depth of `{d.name}`", 1, 32) or 1
         return replace(source, name=d.name, stages=stages, engine=TRANSPOSE, turned=source.name, span=d.span)
+
+    def promoted(self, tiles: dict[str, int], axis: str) -> frozenset[str]:
+        """`accumulate Acc promote every 128`: a product of each tile by itself, which threads add to the sum so far."""
+        out: set[str] = set()
+        for d in self.of(ast.AccumulateDecl):
+            state = self.streamed.state(resolve(self.streamed, d.tensor))
+            if state is None or not state.is_contract:
+                known = tuple(display(self.streamed, s.name) for s in self.streamed.states if s.is_contract)
+                self.problems.append(UnknownName(span=d.span, what="sum of products", name=d.tensor, known=known))
+                continue
+            every, tile = self.number(d.every, "the number of products that the engine adds up", 1, 1 << 16), tiles.get(axis)
+            grid = next(iter(self.of(ast.GridDecl)), None)
+            if self.target.family != HOPPER or state.correction is not None or (grid is not None and grid.joined):
+                what = f"`accumulate {d.tensor} promote`" + f" on {self.target.name}" * (self.target.family != HOPPER)
+                what += " of a sum that is rescaled, or where items are joined" * (self.target.family == HOPPER)
+                self.problems.append(NotYetSupported(span=d.span, what=what, cure="drop this line"))
+            elif tile is not None and every != tile:
+                what, cure = (
+                    f"`promote every {every}` with tiles of {tile}",
+                    f"`promote every {tile}`, or `tile {axis} {every}`",
+                )
+                self.problems.append(NotYetSupported(span=d.span, what=what, cure=cure))
+            out.add(state.name)
+        return frozenset(out)
 
     def forms(self) -> dict[str, Form]:
         out, problems = forms_of(self.streamed, self.schedule)

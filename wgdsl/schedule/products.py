@@ -51,6 +51,12 @@ class Product:
     a_major: str
     b_major: str
     k: int
+    promoted: bool = False  # the engine multiplies each tile by itself, and threads add the products up
+
+    @property
+    def result(self) -> str:
+        """The registers that the engine writes."""
+        return f"{self.value}.part" if self.promoted else self.value
 
 
 def match_product(plan: Plan, placement: Placement, role: RolePlan, s: ast.IssueStep) -> Product:
@@ -134,6 +140,7 @@ class _Match:
             a_major="MN" if a is not None and a.rows_index == axis else "K",
             b_major="MN" if b.rows_index == axis else "K",
             k=k,
+            promoted=node.name in self.plan.promoted,
         )
 
     def left(self) -> str:

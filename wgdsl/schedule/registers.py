@@ -44,10 +44,13 @@ class RegisterWriter(RingWriter):
         """Declare the registers of a product's result."""
         self.computer.rows = self.plan.axis_of(p.rows).count
         self.computer.tile(p.value, self.plan.size(p.cols))
+        if p.promoted:
+            self.computer.tile(p.result, self.plan.size(p.cols))
         self.computer.home.setdefault(p.node.name, p.value)
         dtype = self.placement.placed[p.b].buffer.dtype
         if dtype.largest is not None:
-            self.note_rounding(f"{p.name}: the matrix engine adds products of {dtype} with about 14 bits")
+            of = f", {p.k} of them; threads add up those sums" if p.promoted else ""
+            self.note_rounding(f"{p.name}: the matrix engine adds products of {dtype} with about 14 bits{of}")
 
     def note_rounding(self, note: str) -> None:
         if note not in self.roundings:

@@ -30,7 +30,7 @@ from ..diagnostics.schedule import (
     WrongReference,
 )
 from ..foundation.source import Span
-from ..program.expr import FALSE, TRUE, Affine, Expr, loads
+from ..program.expr import FALSE, TRUE, Affine, Expr, Reg, apply, loads
 from ..program.poly import Poly, maximum, mod
 from ..roles.model import (
     Advance,
@@ -38,6 +38,7 @@ from ..roles.model import (
     BarArrive,
     BarSync,
     Commit,
+    Compute,
     Elect,
     FenceAsync,
     FenceWgmma,
@@ -48,6 +49,7 @@ from ..roles.model import (
     Leave,
     Let,
     Loop,
+    MapOp,
     Mma,
     Move,
     PutItem,
@@ -360,7 +362,8 @@ class RoleSync(RegisterWriter):
         self.emit(*skipper.behind())
 
     def before_loop(self, expansion: Expansion) -> None:
-        """Wait for what is filled once an item, unless the schedule has awaited it."""
+        """Wait for what is filled once an item, unless the schedule has awaited it; sums that threads add up begin with 0."""
+        self.emit(*(Zero(value=p.value) for p in self.products.values() if p.promoted))
         for p in self.products.values():
             for home in (p.a, p.b):
                 if home is not None and self.plan.axis not in self.plan.homes[home].indices:
@@ -385,7 +388,8 @@ class RoleSync(RegisterWriter):
             self.step(item, None)
         self.nothing_streamed()
         out, self.out = self.out, saved
-        accumulators = [p.value for p in self.products.values() if self.streamed.state(p.node.name) is not None]
+        sums = (p for p in self.products.values() if self.streamed.state(p.node.name) is not None and not p.promoted)
+        accumulators = [p.value for p in sums]
         zeros: list[Step] = [Zero(value=v) for v in accumulators]
         states = self.initial_states() if self.static_first() else []
         return [*out, *zeros, *states]
@@ -460,7 +464,7 @@ class RoleSync(RegisterWriter):
     def begin_accumulating(self) -> None:
         """Before the loop whose first product overwrites an accumulator by a run-time scale-d: what it held ends here."""
         for p in self.products.values():
-            if self.streamed.state(p.node.name) is not None and p.value not in self.begun:
+            if self.streamed.state(p.node.name) is not None and p.value not in self.begun and not p.promoted:
                 self.begun.add(p.value)
                 if p.value not in self.state.reference and all(g.value != p.value for g in self.state.flight):
                     self.emit(Forget(value=p.value))
@@ -634,20 +638,20 @@ class RoleSync(RegisterWriter):
         else:
             a = RegOperand(value=self.operand_value(p.a_value or "", rel))
         placed = self.placement.placed[p.b].buffer
-        self.overwrite(p.value)
+        self.overwrite(p.result)
         assert position is not None
         reads = tuple(dict.fromkeys((self.placement.ring_of[h], r) for h, r in rels.items()))
         operand = None if p.a_value is None else self.operand_value(p.a_value, rel)
         step = PRODUCTS[p.engine](
-            acc=p.value,
+            acc=p.result,
             a=a,
             b=self.operand(p.b, rels[p.b], p.b_major),
             n=self.plan.size(p.cols),
             k=p.k,
             dtype=placed.dtype,
-            zero=self.first_tile(position, rel) if accumulates else TRUE,
+            zero=self.first_tile(position, rel) if accumulates and not p.promoted else TRUE,
         )
-        self.multiply(step, Group(p.name, p.value, rel, operand, reads, s.span))
+        self.multiply(step, Group(p.name, p.result, rel, operand, reads, s.span))
         if accumulates and self.state.scaled_to is not None:
             self.state.reference[p.value] = self.state.scaled_to if p.a_value is None else rel
 
@@ -678,7 +682,7 @@ class RoleSync(RegisterWriter):
     def not_in_flight(self, p: Product, accumulates: bool, s: ast.IssueStep) -> None:
         """Another product into the same registers may only follow an accumulating one."""
         for g in self.state.flight:
-            if g.value == p.value and not accumulates:
+            if g.value == p.result and (p.promoted or not accumulates):
                 product = f"{g.product}{tile_text(self.plan.axis, g.rel)}"
                 raise WgError(StillInFlight(span=s.span, product=product, touched=p.name, issued=g.span))
 
@@ -744,6 +748,14 @@ class RoleSync(RegisterWriter):
             self.state.computed[self.products[g.product].node.name] = g.rel
         for ring, tile in g.reads:
             self.read_done(ring, tile)
+        if self.products[g.product].promoted:
+            self.promote(self.products[g.product])
+
+    def promote(self, p: Product) -> None:
+        """Add a tile's product to the sum so far."""
+        rows, cols = self.plan.axis_of(p.rows), self.plan.axis_of(p.cols)
+        total = apply("add", Reg(name=p.value), Reg(name=p.result))
+        self.emit(Compute(ops=(MapOp(dst=p.value, expr=total, rows=rows, cols=cols),), note=f"{p.name}, by threads"))
 
 
 def mask_text(masks: tuple[Partial, ...]) -> str:

@@ -277,6 +277,14 @@ class SkipDecl(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AccumulateDecl(Node):
+    """`accumulate Acc promote every 128`: sums of so many products are added up by threads."""
+
+    tensor: str
+    every: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApproximateDecl(Node):
     """`approximate tanh`: functions for which the chip's approximation will do."""
 
@@ -425,6 +433,7 @@ ScheduleItem = (
     | CombineDecl
     | SkipDecl
     | ApproximateDecl
+    | AccumulateDecl
     | TuneDecl
     | KernelDecl
 )

@@ -295,6 +295,10 @@ def approximate(parts):
     return ast.ApproximateDecl(span=_span(parts), functions=_names(parts))
 
 
+def accumulate(parts):
+    return ast.AccumulateDecl(span=_span(parts), tensor=_names(parts)[0], every=_nodes(parts)[-1])
+
+
 def tune(parts):
     return ast.TuneDecl(span=_span(parts), entries=_nodes(parts))
 

@@ -21,7 +21,7 @@ _CLASSES = {"NAME": "a name", "NUMBER": "a number", "STRING": 'a file name in `"
 _ITEMS = {
     "step": frozenset(["fill", "await", "issue", "compute", "pack", "rescale", "finish", "probe", "for", "once"]),
     "line of a schedule": frozenset(
-        ["tile", "fuse", "stream", "grid", "role", "smem", "regs", "combine", "skip", "approximate", "tune"],
+        ["tile", "fuse", "stream", "grid", "role", "smem", "regs", "combine", "skip", "approximate", "accumulate", "tune"],
     ),
     "setting of `tune`": frozenset(["tile", "ring", "registers", "warpgroups"]),
     "declaration or statement": frozenset(["dims", "type", "out", "require", "assume", "let", "def", "index"]),

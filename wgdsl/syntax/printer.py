@@ -225,6 +225,11 @@ def _(node: ast.SkipDecl) -> str:
 
 
 @_show.register
+def _(node: ast.AccumulateDecl) -> str:
+    return f"accumulate {node.tensor} promote every {show(node.every)}"
+
+
+@_show.register
 def _(node: ast.ApproximateDecl) -> str:
     return f"approximate {_list(node.functions)}"
 
