@@ -27,6 +27,7 @@ from wgdsl.sim.replay import replay
 
 # A case takes half a second: 60 as a rule, 400 in the thorough profile, and there in more orders.
 EXAMPLES = settings(max_examples=min(settings.default.max_examples, 400))
+FEWER = settings(max_examples=EXAMPLES.max_examples // 2)
 ORDERS = SEEDS if settings.default.max_examples <= 60 else (None, *range(12))
 MISSING = Case(  # the wait for an operand, and the 0 of the accumulator
     shape=Shape(rings=(RingShape(pair=False),) * 2, roles=(1, 1), chain="plain", clear=True, skip="loops"),
@@ -135,7 +136,7 @@ def test_forms_of_roles(s: Shape):
     right(s)
 
 
-@EXAMPLES
+@FEWER
 @given(st.randoms(use_true_random=False).map(lambda r: shape(r.choice)))
 def test_skeletons_are_right(s: Shape):
     """Undisturbed programs compute what NumPy does and are accepted, unless a ring is too short for their order."""
@@ -143,7 +144,7 @@ def test_skeletons_are_right(s: Shape):
     right(s)
 
 
-@EXAMPLES
+@FEWER
 @given(st.randoms(use_true_random=False).map(lambda r: copying(r.choice)))
 def test_skeletons_of_copies_by_threads_are_right(s: Copying):
     program = Case(shape=s).program
@@ -167,7 +168,7 @@ def computed(s: Shape | Copying, program: RoleProgram) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("target, kinds", [("sm_90a", 8), ("sm_80", 4)])
+@pytest.mark.parametrize("target, kinds", [("sm_90a", 8), pytest.param("sm_80", 4, marks=pytest.mark.slow)])
 def test_the_corpus_is_not_vacuous(target: str, kinds: int):
     """Right and wrong programs, accepted and refused ones, and many kinds of both faults and rules."""
     found = [verdict(seeded(seed, target)) for seed in range(CORPUS)]

@@ -100,7 +100,7 @@ def told(row: str) -> str:
     return row.split("  @")[0].split('  "')[0].strip()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "fa3_persistent" else ()) for n in CASES])
 def test_every_line_is_needed(name: str):
     rows = text_of(CASES[name][0]).splitlines()
     seen: dict[str, int] = {}

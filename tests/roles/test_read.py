@@ -62,7 +62,12 @@ def every_schedule() -> tuple[Shipped, ...]:
     return (*KERNELS, *(replace(s, target=None) for s in more if s not in KERNELS))
 
 
-@pytest.mark.parametrize("shipped", every_schedule(), ids=field_ids(every_schedule()))
+def params() -> list:
+    """Those that only differ in a head dim or an output from others are for the thorough run."""
+    return [pytest.param(s, marks=() if s in KERNELS else pytest.mark.slow) for s in every_schedule()]
+
+
+@pytest.mark.parametrize("shipped", params(), ids=field_ids(every_schedule()))
 def test_every_shipped_schedule_is_read_back(shipped: Shipped):
     kernel, text = shipped.compile(), text_of(shipped)
     again = wgdsl.driver.compile(text, build=False)
