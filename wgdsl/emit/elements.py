@@ -48,7 +48,6 @@ from .context import RoleContext, stride_key
 from .control import at_least_zero
 from .eight_bits import narrowing, widening
 from .integers import PRIMARY, PRODUCT, SUM, Integers
-from .powers import power
 from .scope import Temporaries
 from .writer import bare
 
@@ -311,7 +310,7 @@ class Elements:
     def _apply(self, e: Apply, level: Rank) -> str:
         n = exponent(e)
         if n is not None:
-            return f"{self.ctx.ptx(power.__name__, n)}({bare(self.text(e.args[0], level))})"
+            return f"{self.ctx.ptx('power', n)}({bare(self.text(e.args[0], level))})"
         a = [self.text(x, level) for x in e.args]
         infix = {"add": "+", "sub": "-", "mul": "*"}
         if e.fn in infix:

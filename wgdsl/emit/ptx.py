@@ -592,6 +592,18 @@ def tanh_approx() -> Function:
     return _convert("tanh_approx", "float", "f", "tanh.approx.f32 {}, {};", ("f", "float", "a"))
 
 
+POWERS = {1: "b", 2: "b * b", 3: "b * b * b", 4: "b * b * (b * b)"}
+
+
+@wrapper
+def power(n: int) -> Function:
+    """A power with a small whole exponent (`program.expr.exponent`), by products. The reciprocal comes first: the square of a
+    large number is infinite before that of its reciprocal is 0."""
+    if n > 0:
+        return _function(f"float power_{n}(float b)", [f"return {POWERS[n]};"])
+    return _function(f"float power_minus_{-n}(float a)", ["const float b = __frcp_rn(a);", f"return {POWERS[-n]};"])
+
+
 @wrapper
 def relu() -> Function:
     return _function("float relu(float a)", ["return max_nan(a, 0.0f);"])
