@@ -48,8 +48,8 @@ def test_accepted(value):
 
 @pytest.mark.parametrize("score, moves", [(5.15625, True), (3.03125, False)], ids=["more than half", "less"])
 def test_a_summand_that_outweighs_its_row_is_exact(score: float, moves: bool):
-    """192 keys: the last to be streamed has a weight of exp(score), rounded by 0.1 % or more, the others 1. Where it is more than
-    half of the row so far the maximum follows, though it has grown by less than 2^8, and the weight is 1."""
+    """192 keys: the last to be streamed has a weight of exp(score), rounded by 0.1 % or more, the others 1. Where it is
+    more than half of the row so far the maximum follows, though it has grown by less than 2^8, and the weight is 1."""
     program = edit(ATTENTION, ("out O: T[", "out O: f32["))
     lazy = edit(SIMPLE, ("rescale O", "rescale O when grown by 8"), (" over Qs", ""))
     kernel = compile(program, schedule=lazy, dims={"D": 64, "E": 64}, types={"T": "bf16"}, options={"lse": False}, build=False)
