@@ -13,7 +13,7 @@ from ..roles.model import Buffer, ClearRows, CopyOut, ReadShared, StoreGlobal, S
 from ..targets.registers import LANES, WARPGROUP, WARPS
 from ..targets.sm_90a import HOPPER
 from ..targets.swizzle import CHUNK, SWIZZLES
-from ..targets.wgmma import M
+from ..targets.wgmma import BLOCK, M
 from .chunks import copy_wide, row_bits
 from .context import RoleContext, stride_key
 from .control import at_least_zero
@@ -23,7 +23,6 @@ from .integers import PRODUCT, SUM
 from .lowering import lowers
 from .writer import bare
 
-BLOCK = 16  # rows of a tile that a warp transposes at once
 TOGETHER = {"sum": "add_global_f32", "max": "max_global_f32", "min": "min_global_f32"}
 
 # Registers and shared memory.

@@ -23,13 +23,12 @@ from ..targets.mbarrier import MBARRIER_BYTES
 from ..targets.registers import WARPS
 from ..targets.swizzle import CHUNK, swizzle_for
 from ..targets.tma import TMA
-from ..targets.wgmma import KEYS, PAIRS
+from ..targets.wgmma import BLOCK, KEYS, PAIRS
 from .boxes import Digit, Side, sides
 from .plan import Home, Plan, RolePlan, Work, steps_of
 
 ALIGN = TMA.shared_alignment  # every tile starts on a swizzle atom
 BULK = "tma"  # the engine that copies by tensor maps, and counts bytes on mbarriers
-BLOCK = 16  # rows of a tile that a warp transposes at once
 FOUR = 4  # rows that lie side by side in registers, in the order v8
 WORK_COLS = 4  # i32 in a slot of the work ring: what one access moves
 

@@ -74,6 +74,7 @@ class Fragment:
 
 
 KEYS = 32  # columns of a tile in the order v8: a multiple of these
+BLOCK = 16  # rows of a tile that a warp transposes at once, with KEYS columns
 PAIRS = 2  # parts of such a tile: the n-th has the n-th two of every four keys
 
 
