@@ -580,7 +580,7 @@ class RoleSync(RegisterWriter):
         ring = self.placement.rings[self.placement.ring_of[name]]
         assert ring.full is not None and ring.empty is not None
         for c in self.clears.of_tile(source, rel, position, self.current):
-            self.clear(c)
+            self.clear(c, proxy=False)  # its own threads read it; the fence before the tile is handed on comes after that
         self.wait_full(source, rel)
         slot, whole = Slot(ring=ring.name), Poly()
         self.emit(
@@ -710,14 +710,15 @@ class RoleSync(RegisterWriter):
             self.clear(c)
             self.first_cleared = True
 
-    def clear(self, c: Clear) -> None:
+    def clear(self, c: Clear, proxy: bool = True) -> None:
+        """proxy: whether a product reads the tile, by the asynchronous proxy."""
         ring = self.placement.ring_of[c.home]
         self.move_to(ring, c.rel)
         outer, self.out = self.out, []
         self.wait_full(c.home, c.rel)
         wait, self.out = tuple(self.out), outer
         self.state.waited.discard((ring, c.rel))
-        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), self.local, self.span, wait))
+        self.emit(c.branch(self.part_of(c.home), self.slot(ring, c.rel), self.local, self.span, wait, proxy))
 
     # waits
     def await_(self, s: ast.AwaitStep, rel: int | None) -> None:

@@ -50,9 +50,6 @@ __device__ __forceinline__ int load_shared_int(unsigned at) {
 __device__ __forceinline__ void clear_shared_16(unsigned to) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" : : "r"(to), "r"(0) : "memory");
 }
-__device__ __forceinline__ void fence_async() {
-  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
-}
 __device__ __forceinline__ void bar_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
 }
@@ -72,6 +69,9 @@ __device__ __forceinline__ void stmatrix(unsigned to, const unsigned (&r)[4]) {
 }
 __device__ __forceinline__ unsigned bytes_of(unsigned a, unsigned b, unsigned which) {
   return __byte_perm(a, b, which);
+}
+__device__ __forceinline__ void fence_async() {
+  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
 }
 template <int count>
 __device__ __forceinline__ void setmaxnreg_inc() {
@@ -421,7 +421,6 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
                 ptx::clear_shared_16(tile + panel * 8192 + at * 16);
             }
           }
-          ptx::fence_async();
           // cleared
           ptx::bar_sync(0 + 1, 128);
         }
