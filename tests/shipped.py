@@ -140,10 +140,14 @@ KERNELS = (
     eight("eight_128_longest", True, 64),
     eight("eight_wide", False, 256),
     eight("eight_wide_longest", True, 256),
-    eight("turning", False, 64),
     eight("turning", False, 128),
+    eight("turning_lagging", False, 128),
+    eight("turning_apart", False, 64),
     eight("turning_longest", True, 64, result="f16"),
     eight("turning_longest", True, 128),
+    eight("turning_lagging_longest", True, 128),
+    eight("turning_wide", False, 256),
+    eight("turning_wide_longest", True, 256),
 )
 
 

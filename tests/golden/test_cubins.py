@@ -18,6 +18,7 @@ from wgdsl.runtime.sass import disassemble
 from wgdsl.runtime.verdict import complaints_of
 from wgdsl.targets.descriptor import STEP_BYTES
 from wgdsl.targets.registers import launch_registers
+from wgdsl.targets.wgmma import BESIDE
 
 
 def count(sass: str, pattern: str) -> int:
@@ -51,11 +52,13 @@ def one_kernel(made: Kernel, binary: Compiled, alone: bool) -> None:
 
 
 def products(made: Kernel, sass: str, alone: bool) -> None:
-    """Each product takes so many instructions as its k asks for, and one fence. In one of several kernels (a short loop) the
+    """Each product takes so many instructions as its k asks for, twice as many if its n is too wide for the registers at launch,
+    and one fence. In one of several kernels (a short loop) the
     compiler may join copies that end alike."""
     steps = [s for r in made.roles for s in walk(r.steps)]
     issued = [s for s in steps if isinstance(s, Wgmma)]
-    steps_of = {s.acc: s.k * s.dtype.nbytes // STEP_BYTES for s in issued}
+    widest = 2 * (launch_registers(made.threads * made.resident) - BESIDE)
+    steps_of = {s.acc: s.k * s.dtype.nbytes // STEP_BYTES * -(-s.n // widest) for s in issued}
     planned, found = sum(steps_of[s.acc] for s in issued), count(sass, r"\b[HQ]GMMA")
     assert count(sass, r"\bQGMMA") == (found if issued and issued[0].dtype.nbytes == 1 else 0)
     turned = sum(steps_of[s.acc] for s in issued if s.b.major == "MN")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from wgdsl.foundation.dtypes import DTYPES as wgdsl_types
+from wgdsl.reference.products import NO_EXPONENT
 from wgdsl.targets.wgmma import SHORT_BITS, SHORT_STEP
 from wgdsl.tools.judge import judge
 
@@ -61,14 +62,31 @@ def saturated(x: torch.Tensor, dtype: str) -> torch.Tensor:
 
 
 def short_sums(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a @ b.T as the matrix engine sums up products of 8 bits: what is below the bits of the sum so far is cut off."""
+    """a @ b.T as the matrix engine adds up products of 8 bits (`wgdsl.reference.products`)."""
+    a, b = a.double(), b.double()
     total = torch.zeros(len(a), len(b), dtype=torch.float64, device=a.device)
-    for k in range(0, a.shape[1], SHORT_STEP):
-        new = total + a[:, k : k + SHORT_STEP].double() @ b[:, k : k + SHORT_STEP].double().T
-        _, exponent = torch.frexp(torch.maximum(total.abs(), new.abs()))
-        unit = torch.ldexp(torch.ones_like(new), exponent - 1 - SHORT_BITS)
-        total = torch.trunc(new / unit) * unit
+    a_exponent, b_exponent = _exponents(a), _exponents(b)
+    for start in range(0, a.shape[1], SHORT_STEP):
+        inner = range(start, min(start + SHORT_STEP, a.shape[1]))
+        top = _exponents(total)
+        for k in inner:
+            top = torch.maximum(top, a_exponent[:, k, None] + b_exponent[None, :, k])
+        unit = _unit(top)
+        total = torch.trunc(total / unit)
+        for k in inner:
+            total += torch.trunc(a[:, k, None] * (b[None, :, k] / unit))
+        total *= unit
+        unit = _unit(_exponents(total))
+        total = torch.trunc(total / unit) * unit
     return total
+
+
+def _exponents(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == 0, 2 * NO_EXPONENT, torch.frexp(x)[1] - 1)
+
+
+def _unit(exponents: torch.Tensor) -> torch.Tensor:
+    return torch.ldexp(torch.ones(exponents.shape, dtype=torch.float64, device=exponents.device), exponents.clamp(min=NO_EXPONENT) - SHORT_BITS)
 
 
 class Guarded:

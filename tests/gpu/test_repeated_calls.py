@@ -205,7 +205,7 @@ def test_many_threads_call_first(inputs, monkeypatch):
         return nvrtc.compile(text, arch, name)
 
     own = type(fresh)(fresh.forms, Cache(resource("examples") / "nowhere" / "at-all", compiler))
-    own._cache.folder.writable = False
+    own.cache.folder.writable = False
     got, gate = [], threading.Barrier(8)
 
     def work():

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import reduce
 from itertools import groupby
 
-from ..program.expr import Apply, Expr, Reg, regs, rewrite, walk
+from ..program.expr import Apply, Const, Expr, Reg, Select, regs, rewrite, walk
 from ..roles.model import FAR, CompleteOp, Compute, MapOp, Op, ReduceOp, RoomOp, VoteOp
 from ..targets.registers import WARPGROUP
 from .context import RoleContext
@@ -53,6 +53,10 @@ def _map(ctx: RoleContext, op: MapOp) -> None:
         if target.kind == "row":
             text = bare(elements.text(op.expr, Rank.ROW))
             _enclosed(ctx, elements, [f"{name}[half] = {text};"], [])
+            return
+        by = _rarely_moved(elements, op)
+        if by is not None:
+            _moved(ctx, op, elements, by)
             return
         pattern = _centred(elements, op)
         if pattern is not None:
@@ -130,6 +134,32 @@ def _room(ctx: RoleContext, op: RoomOp) -> None:
 
 
 _LOWER = {MapOp: _map, ReduceOp: _reduce, VoteOp: _vote, RoomOp: _room, CompleteOp: _complete}
+
+
+# x - (r where ..., else 0), in place
+
+
+def _rarely_moved(elements: Elements, op: MapOp) -> Expr | None:
+    """What each row of a tile is less by, if a condition says whether it is anything."""
+    e = op.expr
+    if not (isinstance(e, Apply) and e.fn == "sub" and e.args[0] == Reg(name=op.dst)):
+        return None
+    by = e.args[1]
+    nothing = isinstance(by, Select) and isinstance(by.other, Const) and by.other.value == 0
+    return by if nothing and elements.rank(by) == Rank.ROW else None
+
+
+def _moved(ctx: RoleContext, op: MapOp, elements: Elements, by: Expr) -> None:
+    """Only in the warps that have a row which is moved at all."""
+    target, name = ctx.value(op.dst)
+    with ctx.out.block():
+        less = elements.kept(by, "float", Rank.ROW, Rank.TILE, lambda: bare(elements.text(by, Rank.ROW)), "less")
+        elements.emit([], [], target.length)
+        array = less.removesuffix("[half]")
+        some = " || ".join(f"{array}[{k}] != 0.0f" for k in range(ctx.halves))
+        with ctx.out.block(f"if (__any_sync(~0u, {some}))"):
+            elements.half()
+            elements.emit([], [f"{name}[at] -= {less};"], target.length)
 
 
 # (x - r) * c

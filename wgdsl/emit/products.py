@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..diagnostics.model import InternalError
 from ..program.expr import TRUE, Const
-from ..roles.model import Forget, Move, Pack, RegOperand, SmemOperand, Value, Wgmma, Zero
+from ..roles.model import Buffer, Forget, Move, Pack, RegOperand, SmemOperand, Value, Wgmma, Zero
 from ..targets.descriptor import UNIT, MatrixLayout, matrix_layout
+from ..targets.registers import launch_registers
 from ..targets.sm_90a import HOPPER
-from ..targets.wgmma import INSTRUCTIONS, N_MAX, M, v8_source
+from ..targets.wgmma import INSTRUCTIONS, N_MAX, M, abreast, v8_source
 from .context import RoleContext
 from .control import refusal
 from .lowering import lowers
@@ -18,12 +19,16 @@ def wgmma(ctx: RoleContext, step: Wgmma) -> None:
     ctx.need_all_threads(step)
     row = INSTRUCTIONS[step.dtype.name]
     steps = step.k // row.k
-    if step.k % row.k or step.n > N_MAX:
+    buffer = ctx.kernel.buffer(step.b.buffer)
+    layout, nbytes = _layout(buffer, step.b.major), buffer.dtype.nbytes
+    count = abreast(step.n, layout, nbytes, launch_registers(ctx.kernel.threads * ctx.kernel.resident))
+    if step.k % row.k or step.n > N_MAX or not count:
         raise InternalError(f"a product of n = {step.n}, k = {step.k} is no run of m{M}n..k{row.k} instructions")
+    n = step.n // count
     acc = ctx.value(step.acc)[1]
     in_registers = isinstance(step.a, RegOperand)
     a_major = "K" if isinstance(step.a, RegOperand) else step.a.major
-    call = ctx.ptx("wgmma", step.dtype.name, step.n, in_registers, a_major, step.b.major)
+    call = ctx.ptx("wgmma", step.dtype.name, n, in_registers, a_major, step.b.major)
     if step.zero == TRUE:
         ctx.out.line(f"{ctx.ptx('fresh')}({acc});")
     with ctx.scope.temporaries() as names:
@@ -34,11 +39,16 @@ def wgmma(ctx: RoleContext, step: Wgmma) -> None:
         else:
             a = names.fresh("a_matrix")
             descriptors = [f"const unsigned long long {a} = {_operand(ctx, step.a, steps)};"]
-        b = names.fresh("b_matrix")
-        descriptors.append(f"const unsigned long long {b} = {_operand(ctx, step.b, steps)};")
+        parts = {names.fresh("b_matrix"): part * n for part in range(count)}
+        for b, at in parts.items():
+            ahead = layout.across(at, nbytes)
+            assert ahead is not None, "`abreast` asked"
+            descriptors.append(f"const unsigned long long {b} = {_operand(ctx, step.b, steps, ahead)};")
         first = _first(ctx, step)
         accumulate = first if steps == 1 else {"0": "k != 0", "1": "1"}.get(first, f"k != 0 || {first}")
-        ctx.out.loop(f"for (int k = 0; k < {steps}; ++k)", [*descriptors, f"{call}({acc}, {a}, {b}, {accumulate});"])
+        results = {b: acc if count == 1 else f"{ctx.ptx('part')}<{n // 2}>({acc}, {at // 2})" for b, at in parts.items()}
+        calls = [f"{call}({result}, {a}, {b}, {accumulate});" for b, result in results.items()]
+        ctx.out.loop(f"for (int k = 0; k < {steps}; ++k)", [*descriptors, *calls])
 
 
 def _first(ctx: RoleContext, step: Wgmma) -> str:
@@ -48,17 +58,21 @@ def _first(ctx: RoleContext, step: Wgmma) -> str:
     return refusal(ctx, step.zero)
 
 
-def _operand(ctx: RoleContext, operand: SmemOperand, steps: int) -> str:
-    """The descriptor of K step `k` as text."""
+def _operand(ctx: RoleContext, operand: SmemOperand, steps: int, ahead: int = 0) -> str:
+    """The descriptor of K step `k` as text, `ahead` bytes behind the tile's."""
     buffer = ctx.kernel.buffer(operand.buffer)
-    layout = matrix_layout(
-        major=operand.major, swizzle=buffer.swizzle, rows=buffer.rows, cols=buffer.cols, nbytes=buffer.dtype.nbytes
-    )
+    layout = _layout(buffer, operand.major)
     base = _base(ctx, operand, layout)
     terms = ctx.tile_offset(buffer, operand.part, operand.slot, UNIT)
     if terms:
         base = ctx.at_slot(operand.slot, f"{ctx.scope.get('buffer', buffer.name)}_at", " + ".join([base, *terms]))
-    return f"{ctx.ptx('matrix')}({_sum(base, _step_text(layout, steps))}, 0x{layout.high:08x})"
+    return f"{ctx.ptx('matrix')}({_sum(base, _step_text(layout, steps), str(ahead // UNIT))}, 0x{layout.high:08x})"
+
+
+def _layout(buffer: Buffer, major: str) -> MatrixLayout:
+    return matrix_layout(
+        major=major, swizzle=buffer.swizzle, rows=buffer.rows, cols=buffer.cols, nbytes=buffer.dtype.nbytes
+    )
 
 
 def _base(ctx: RoleContext, operand: SmemOperand, layout: MatrixLayout) -> str:

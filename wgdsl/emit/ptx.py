@@ -313,6 +313,13 @@ def wgmma(dtype: str, n: int, a_registers: bool, a_major: str, b_major: str) -> 
 
 
 @wrapper
+def part() -> Function:
+    """Some of the registers of a result that several instructions make."""
+    body = ["return *reinterpret_cast<float (*)[n]>(d + at);"]
+    return _function("auto part(float (&d)[all], int at) -> float (&)[n]", body, "template <int n, int all>")
+
+
+@wrapper
 def wgmma_fence() -> Function:
     return _asm("void wgmma_fence()", "wgmma.fence.sync.aligned;")
 

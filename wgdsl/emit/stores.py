@@ -130,7 +130,9 @@ def transpose(ctx: RoleContext, step: Transpose) -> None:
             out.unroll()
             with out.block(f"for (int k = 0; k < {source.rows // LANES}; ++k)"):
                 out.line(f"unsigned {r}[4];")
-                out.line(f"{load}({r}, {start} + {_offset(ctx, source, f'(k * {LANES} + {lane})', f'(block * {BLOCK})')});")
+                further = LANES * SWIZZLES[source.swizzle].span  # whole atoms of the swizzle: outside of it
+                at = _offset(ctx, source, lane, f"(block * {BLOCK})")
+                out.line(f"{load}({r}, {start} + k * {further} + {at});")
                 sides = ", ".join(f"{pick}({r}[{a}], {r}[{a + 1}], 0x{which:x})" for a in (0, 2) for which in (EVEN, ODD))
                 out.line(f"const unsigned {t}[4] = {{{sides}}};")
                 out.line(f"{store}({tile} + {_offset(ctx, to, line, f'(k * {LANES} + {column})')}, {t});")

@@ -12,6 +12,8 @@ import numpy as np
 from ..targets.wgmma import SHORT_BITS, SHORT_STEP
 from .boxes import Part
 
+NO_EXPONENT = -200  # below that of every product of 8-bit floats, and of their sums
+
 
 def multiplied(
     a: np.ndarray,
@@ -40,14 +42,29 @@ def multiplied(
 
 
 def _short_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a @ b, of which each step's products are added to the sum so far with few bits: what is below them is cut off."""
+    """a @ b as the matrix engine adds up products of 8 bits: of each step's products and of the sum so far it cuts off what lies
+    more bits below the largest exponent among them than it has, and of their sum what its own exponent leaves no bits for. The
+    exponent of a product is the sum of its factors' ones."""
     total = np.zeros((*a.shape[:-1], b.shape[-1]))
-    for k in range(0, a.shape[-1], SHORT_STEP):
-        new = total + a[..., k : k + SHORT_STEP] @ b[..., k : k + SHORT_STEP, :]
-        _, exponent = np.frexp(np.maximum(np.abs(total), np.abs(new)))
-        unit = np.ldexp(1.0, exponent - 1 - SHORT_BITS)
-        total = np.trunc(new / unit) * unit
+    a_exponent, b_exponent = _exponents(a), _exponents(b)
+    for start in range(0, a.shape[-1], SHORT_STEP):
+        inner = range(start, min(start + SHORT_STEP, a.shape[-1]))
+        top = _exponents(total)
+        for k in inner:
+            np.maximum(top, a_exponent[..., k, None] + b_exponent[..., None, k, :], out=top)
+        unit = np.ldexp(1.0, np.maximum(top, NO_EXPONENT) - SHORT_BITS)
+        total = np.trunc(total / unit)
+        for k in inner:
+            total += np.trunc(a[..., k, None] * (b[..., None, k, :] / unit))
+        total *= unit
+        unit = np.ldexp(1.0, np.maximum(_exponents(total), NO_EXPONENT) - SHORT_BITS)
+        total = np.trunc(total / unit) * unit
     return total
+
+
+def _exponents(x: np.ndarray) -> np.ndarray:
+    """Of leading bits; so low for zeros that no other is lower."""
+    return np.where(x == 0, 2 * NO_EXPONENT, np.frexp(x)[1] - 1)
 
 
 def _summed(a: np.ndarray, a_order: tuple[str, ...], kept: set[str]) -> tuple[np.ndarray, tuple[str, ...]]:

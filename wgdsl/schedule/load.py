@@ -1,28 +1,40 @@
-"""load: the steps of a role that only fills: one thread waits for an empty slot, announces the bytes and starts the copies."""
+"""load: the steps of a role that fills: one thread waits for an empty slot, announces the bytes and starts the copies.
+
+A role that transposes beside it has all its threads for that, and one of them for the copies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..diagnostics.model import WgError
-from ..diagnostics.schedule import CantShare, NotFilled, NotYetSupported, UnknownName
+from ..diagnostics.schedule import CantShare, NotFilled, NotYetSupported, RingTooShallow, UnknownName
 from ..program.expr import Affine, conjunction
 from ..program.poly import Poly
-from ..roles.model import Advance, Arrive, Expect, If, Slot, Step, Tma, Wait
+from ..roles.model import Advance, Arrive, Elect, Expect, If, Slot, Step, Tma, Wait
 from ..syntax import ast
+from .flight import tile_text
 from .items import opened
 from .joined import JoinedSync
 from .pipeline import Copy, ast_text, step_offset
 from .place import Placed, name_of
-from .plan import steps_of
+from .plan import only_fills, steps_of
 from .sync import SECOND
 
 
 class LoadSync(JoinedSync):
     """A role whose steps are fills."""
 
+    @property
+    def elected(self) -> bool:
+        """Whether one thread runs all of it. What also transposes is run by all, of which one fills."""
+        return only_fills(self.role.steps)
+
     def collect(self) -> None:
         super().collect()
+        work = self.plan.work
+        if not self.elected and work is not None and work.role == self.role.name:
+            what, cure = "a role that fills and transposes in a dynamic grid", "give the `pack` a role of its own"
+            raise WgError(NotYetSupported(span=self.role.span, what=what, cure=cure))
         if self.role.count > 1:
             cure = "one thread fills: give the role 1 warpgroup"
             raise WgError(NotYetSupported(span=self.role.span, what="a role of several warpgroups that only fills", cure=cure))
@@ -91,8 +103,23 @@ class LoadSync(JoinedSync):
             every = [(self.placement.placed[n], list(range(self.placement.placed[n].buffer.parts))) for n in names]
             self.one(ring, every, 0, position)
         streamed = self.plan.axis in self.plan.homes[names[0]].indices
+        if streamed and ring in self.uses:  # the position is that of fills, behind which the role reads
+            offset = step_offset(s, self.plan.axis) or 0
+            at = self.state.position.setdefault(ring, offset)
+            if at != offset:
+                tiles = f"`{names[0]}{tile_text(self.plan.axis, at)}` comes first"
+                raise WgError(NotFilled(span=s.span, name=names[0], why="isn't filled tile by tile", cure=tiles))
+            self.state.position[ring] = at + 1
         if streamed or (self.last_fill(s, names[0]) and self.placement.rings[ring].empty):
             self.emit(Advance(ring=ring))
+
+    def wait_full(self, home: str, rel: int | None) -> None:
+        """A tile that it transposes lies behind the fills; a slot is filled again only when that is done."""
+        ring = self.placement.ring_of[home]
+        stages = self.placement.rings[ring].stages
+        if rel is not None and self.state.position.get(ring, rel) - rel > stages:
+            raise WgError(RingTooShallow(span=self.span, home=home, stages=stages, held=stages))
+        super().wait_full(home, rel)
 
     def after_loop(self) -> tuple[ast.Step, ...]:
         steps = tuple(opened(self.role.steps))
@@ -139,6 +166,7 @@ class LoadSync(JoinedSync):
         at = Poly.of(part if self.placement.per_part(ring) else 0)
         if position is not None:
             self.lend_before_first(ring, position)
+        outer, self.out = self.out, []
         if r.empty is not None:
             self.emit(Wait(barrier=r.empty, part=at, slot=slot, flip=True))
         assert r.full is not None
@@ -164,6 +192,8 @@ class LoadSync(JoinedSync):
                             rows_part=rows_part,
                         )
                     )
+        steps, self.out = tuple(self.out), outer
+        self.emit(*(steps if self.elected else (Elect(body=steps, span=self.span),)))
 
     def staging(self) -> list[tuple[str, int]]:
         """(ring, slots) of each staging buffer over a ring that this role fills."""

@@ -28,7 +28,7 @@ from .named import display
 from .numbers import hoisted
 from .order import make_order
 from .place import BULK, Placement, place
-from .plan import Plan, RolePlan, make_plan, only_fills
+from .plan import Plan, RolePlan, fills, make_plan
 from .reads import bound
 from .sync import RoleSync
 
@@ -103,7 +103,7 @@ def _domain(streamed: Streamed) -> Expr:
 def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids) -> RoleSync:
     if BULK not in plan.target.copies:
         return CopySync(plan, placement, trip, role, ids)
-    return (LoadSync if only_fills(role.steps) else MathSync)(plan, placement, trip, role, ids)
+    return (LoadSync if fills(role.steps) else MathSync)(plan, placement, trip, role, ids)
 
 
 # The kernel.
@@ -182,7 +182,7 @@ def _role(s: RoleSync, body: tuple[Step, ...], threads: int) -> Role:
         first=r.first,
         count=r.count,
         registers=r.registers if s.sets_registers else None,
-        elected=isinstance(s, LoadSync),
+        elected=isinstance(s, LoadSync) and s.elected,
         steps=body,
         span=r.span,
     )

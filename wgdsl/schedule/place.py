@@ -205,7 +205,7 @@ class _Placer:
         return [(r, s) for r, s in steps if isinstance(s, ast.PackStep) and name_of(s.target) == home.name]
 
     def check_made(self, home: Home) -> None:
-        """A tile is made of another one by one step of a role that does nothing else with it, and a product reads it."""
+        """A tile is made of another one by one step of a role that does nothing else but fill, and a product reads it."""
         found, axis = self.makers(home), self.plan.axis
         name = f"{home.name}[{axis}]"
         if len(found) != 1:
@@ -215,9 +215,10 @@ class _Placer:
         if home.name not in self.readers:
             cure = "read it in a product, or remove it and its `pack`"
             raise WgError(NotFilled(span=home.span, name=home.name, why="is made, but no product reads it", cure=cure))
-        others = [s for s in steps_of(role.steps) if not isinstance(s, ast.ForStep) and s is not step]
+        beside = (ast.ForStep, ast.FillStep, ast.OnceStep)
+        others = [s for s in steps_of(role.steps) if not isinstance(s, beside) and s is not step]
         if others or role.split or role.count > 1:
-            what = f"`pack {name}` beside other steps, or in a role of several warpgroups"
+            what = f"`pack {name}` beside steps that aren't fills, or in a role of several warpgroups"
             raise WgError(NotYetSupported(span=step.span, what=what, cure="give it a role of one warpgroup"))
         readers = self.readers[home.turned or ""]
         if any(r is not role for r in readers):

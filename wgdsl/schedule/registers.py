@@ -17,7 +17,7 @@ from .compute import Assignment, Computer
 from .flight import tile_text
 from .mask import Partial, Trip
 from .named import resolve
-from .pipeline import ast_text
+from .pipeline import ast_text, step_offset
 from .place import Placement, name_of
 from .plan import Plan, RolePlan
 from .products import Product
@@ -174,6 +174,19 @@ class RegisterWriter(RingWriter):
         sets = self.plan.operand_sets.get(name, 1)
         self.state.packed[name] = (*self.state.packed.get(name, ()), rel)[-sets:]
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether the steps being written are those of every iteration."""
+        return False
+
+    def flag_is_set(self, s: ast.RescaleStep, when: str | None) -> None:
+        """The first tile's `compute` sets no flag, since nothing is corrected then: an iteration asks for its own alone."""
+        offsets = [o for c in self.computes if (o := step_offset(c, self.plan.axis)) is not None]
+        scaled_to = self.state.scaled_to
+        if when is not None and self.in_loop and scaled_to is not None and scaled_to < max(offsets, default=scaled_to):
+            what = f"`{ast_text(s)}` in front of the `compute` of its iteration"
+            raise WgError(NotYetSupported(span=s.span, what=what, cure="put it behind that `compute`"))
+
     def rescale(self, s: ast.RescaleStep) -> None:
         name = name_of(s.target)
         if name not in self.products:
@@ -189,6 +202,7 @@ class RegisterWriter(RingWriter):
         rows, cols = self.plan.axis_of(p.rows), self.plan.axis_of(p.cols)
         corr = Reg(name=self.computer.correction_name(state))
         when = self.computer.moved_flag(state)
+        self.flag_is_set(s, when)
         op = MapOp(dst=p.value, expr=apply("mul", Reg(name=p.value), corr), rows=rows, cols=cols, when=when)
         self.emit(Compute(ops=(op,), note=ast_text(s)))
         self.state.reference[p.value] = self.state.scaled_to

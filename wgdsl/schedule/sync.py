@@ -208,6 +208,10 @@ class RoleSync(RegisterWriter):
         return bool(self.computes)
 
     @property
+    def in_loop(self) -> bool:
+        return self.current is not None and self.current.kind == "steady"
+
+    @property
     def turns_tiles(self) -> bool:
         """Whether it makes tiles of others, of which it clears what no row sees."""
         return any(is_turn(self.plan, s) for s in steps_of(self.role.steps))

@@ -59,6 +59,13 @@ class MatrixLayout:
         """The constant part of the lower 32 bits, to which (address >> 4) is added."""
         return LEADING.place(self.leading // UNIT)
 
+    def across(self, n: int, nbytes: int) -> int | None:
+        """The byte offset of the n-th of the elements along M or N; None where no descriptor can begin."""
+        span = SWIZZLES[self.swizzle].span
+        if self.major == "K":
+            return None if n % CORE_ROWS else n // CORE_ROWS * self.stride
+        return None if n * nbytes % span else n * nbytes // span * (self.leading if self.swizzle else self.stride)
+
     def encode(self, address: int, step: int = 0) -> int:
         """The whole descriptor of K step `step` of a tile at a shared-memory address."""
         return self.high << 32 | self.low | ADDRESS.place((address + self.steps[step]) // UNIT)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .descriptor import STEP_BYTES
+from .descriptor import STEP_BYTES, MatrixLayout
 
 M = 64
 N_STEP = 8
 BESIDE = 30  # registers that ptxas wants beside the accumulators of an instruction, of those at launch (C7602)
 SHORT_STEP, SHORT_BITS = 32, 13  # of 8-bit operands so many products are added at once, to so many bits behind the leading one
 N_MAX = 256
+MOST_ABREAST = 4  # instructions for one result; narrower ones read the left operand too often
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,18 @@ INSTRUCTIONS = {
         Instruction(dtype="e5m2", nbytes=1, k=32, transposable=False),
     )
 }
+
+
+def abreast(n: int, layout: MatrixLayout, nbytes: int, registers: int) -> int:
+    """How many instructions of equal n make a result of n columns: as few as the assembler takes in a kernel that begins with
+    so many registers a thread, which wants `BESIDE` of them beside an instruction's accumulators. 0: none will do. layout: of
+    the right operand, in which each of them has to begin somewhere."""
+    for count in range(1, MOST_ABREAST + 1):
+        part = n // count
+        fits = n % count == 0 and part % N_STEP == 0 and part <= N_MAX and part // 2 + BESIDE <= registers
+        if fits and (count == 1 or layout.across(part, nbytes) is not None):
+            return count
+    return 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,7 +118,7 @@ class _Pass:
             inside = conjunction(self.domain_of(body), self.domain_of(predicate), predicate)
             chosen = Select(cond=self.bare(inside), then=self.bare(body), other=self.read(node.otherwise))
             return self.map(node.name, node, chosen)
-        outer, inner = self.split(body, lambda f: is_scalar(f))
+        outer, inner = self.split(body, lambda f: is_scalar(f) or (isinstance(f, Load) and positive(f, self.positives)))
         kept = replace(node, body=expand_guards(product(inner)), predicate=expand_guards(predicate))
         self.share(kept, outer)
 

@@ -11,8 +11,9 @@ from ..diagnostics.verify import Pool, RegisterCount, RegisterNeed, RegisterPool
 from ..roles.model import FEW, Kernel, Mma, Registers, Role, SmemOperand, Value, Wgmma, walk
 from ..roles.shares import share_of
 from ..targets.choice import TARGETS
+from ..targets.descriptor import matrix_layout
 from ..targets.registers import FILE, count_problem, launch_registers
-from ..targets.wgmma import BESIDE
+from ..targets.wgmma import BESIDE, abreast
 from .packed import packed_in_place
 
 CONSTANTS = 24  # addresses, ring positions, coordinates, and row values; measured on kernels of 64 to 256 columns
@@ -47,10 +48,13 @@ def _of_roles(kernel: Kernel, launch: int) -> Iterator[Problem]:
 
 def _too_wide(kernel: Kernel, launch: int) -> Iterator[TileShape]:
     """The assembler takes an instruction only if its result leaves some of the registers at launch, whatever roles ask for."""
-    for s in (s for r in kernel.roles for s in walk(r.steps) if isinstance(s, Wgmma) and s.n // 2 + BESIDE > launch):
+    for s in (s for r in kernel.roles for s in walk(r.steps) if isinstance(s, Wgmma)):
+        b = kernel.buffer(s.b.buffer)
+        layout = matrix_layout(major=s.b.major, swizzle=b.swizzle, rows=b.rows, cols=b.cols, nbytes=b.dtype.nbytes)
+        if abreast(s.n, layout, b.dtype.nbytes, launch):
+            continue
         begins = f"a kernel of {kernel.threads} threads begins with {launch} registers a thread"
         rule = f"{begins}, and ptxas wants n / 2 + {BESIDE} for wgmma (C7602)"
-        b = kernel.buffer(s.b.buffer)
         index = b.rows_index if s.b.major == "K" else b.cols_index
         yield TileShape(span=s.span, what="n of this product", value=s.n, rule=rule, index=index, shares=(share_of(b),))
         return

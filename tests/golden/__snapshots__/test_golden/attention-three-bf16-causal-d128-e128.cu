@@ -643,14 +643,16 @@ attention_three(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMa
           if (P_max_grown) {
             // S = (S - select(P.max.off == 0.0, P.max.ref, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 40; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == 0.0f) ? P_max_ref[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 40; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }
@@ -800,14 +802,16 @@ attention_three(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMa
           if (P_max_grown) {
             // S = (S - select(P.max.off == 0.0, P.max, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 40; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 40; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }

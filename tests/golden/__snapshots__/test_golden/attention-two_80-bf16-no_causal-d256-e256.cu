@@ -642,14 +642,16 @@ attention_two_80(const __grid_constant__ TMap Qs_map, const __grid_constant__ TM
               P_max[half] = P_max_new[half];
             // S = (S - select(P.max.off == 0.0, P.max, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 40; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == 0.0f) ? P_max[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 40; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }

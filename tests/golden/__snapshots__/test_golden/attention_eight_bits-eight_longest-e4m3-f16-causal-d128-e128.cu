@@ -125,6 +125,9 @@ __device__ __forceinline__ float exp2(float a) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
   return r;
 }
+__device__ __forceinline__ float choose(bool which, float a, float b) {
+  return which ? a : b;
+}
 __device__ __forceinline__ float log2_approx(float a) {
   float r;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
@@ -215,8 +218,8 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
     long long q_stride0, long long q_stride1, const float* __restrict__ k_ptr, long long k_stride0,
     long long k_stride1, float* L_ptr, long long L_stride0, long long L_stride1, long long L_stride2,
     const float* __restrict__ v_ptr, long long v_stride0, long long v_stride1, int B, int G, int R, int M,
-    int N, float scale, float scale_1, Divisor section_items, Divisor section_width, Divisor section_first,
-    Divisor g_divisor, Divisor r_divisor, int work_next) {
+    int N, float scale, Divisor section_items, Divisor section_width, Divisor section_first, Divisor g_divisor,
+    Divisor r_divisor, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
   const unsigned Qs = smem;  // 3 x 64 x 128 e4m3, 128-byte swizzle
@@ -496,12 +499,10 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
         }
 #line 27 "schedules/hopper/attention_eight_bits.wg"
         // compute P.max[j+1]
-        // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, ((S * q[b, g]) * k[b, g]), -inf)
+        // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
           const int j_first2 = j_hi * 96 - j_first * 96 - 96 + first_key;
           const int limit = N - j_first2 - 1;
-          const float f = q_ptr[b * q_stride0 + g * q_stride1];
-          const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
           int limit2[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half) {
@@ -512,7 +513,7 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
           for (int at = 0; at < 48; ++at) {
             const int half = at / 2 % 2;
             const int col = at / 4 % 6 * 16 + at / 24 * 2 + at % 2;
-            S[at] = (col <= limit2[half]) ? ((S[at] * f) * f2) : -ptx::infinity();
+            S[at] = (col <= limit2[half]) ? S[at] : -ptx::infinity();
           }
         }
         // P.max = max(S over j)
@@ -534,19 +535,22 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, ((P.max.ref * scale.1) - 4.0), -4.0)
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f)
-              ? ((P_max_ref[half] * scale_1) - 4.0f) : -4.0f;
+        // P.max.off = select(abs((P.max.ref * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
+        {
+          const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 4.0f) : -4.0f;
+        }
 #line 29 "schedules/hopper/attention_eight_bits.wg"
         // compute P[j+1]
-        // P = exp2((((S - P.max.ref) * scale.1) + 4.0))
+        // P = select(N - j - 1 >= 0 and i + N - M - j >= 0, exp2((((S - P.max.ref) * (((q[b, g] * scale) * ...
         {
+          const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * scale_1;
+            offset[half] = P_max_ref[half] * f;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
@@ -556,10 +560,19 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
             }
             offset[0] = offset[1] = 0.0f;
           }
+          const int j_first2 = j_hi * 96 - j_first * 96 - 96 + first_key;
+          const int limit = N - j_first2 - 1;
+          int limit2[2];
+          #pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int i_row = i_lo + wg * 64 + row + 8 * half;
+            limit2[half] = min(limit, i_row + N - M - j_first2);
+          }
           #pragma unroll
           for (int at = 0; at < 48; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]) + 4.0f);
+            const int col = at / 4 % 6 * 16 + at / 24 * 2 + at % 2;
+            P[at] = ptx::choose(col <= limit2[half], ptx::exp2(fmaf(P[at], f, -offset[half]) + 4.0f), 0.0f);
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -631,11 +644,9 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
           }
 #line 27 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
-          // S = select(i + N - M - j >= 0, ((S * q[b, g]) * k[b, g]), -inf)
+          // S = select(i + N - M - j >= 0, S, -inf)
           {
             const int j_first2 = j_hi * 96 - j_pos * 96 - 192 + first_key;
-            const float f = q_ptr[b * q_stride0 + g * q_stride1];
-            const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
             int limit[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half) {
@@ -646,7 +657,7 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
               const int col = at / 4 % 6 * 16 + at / 24 * 2 + at % 2;
-              S[at] = (col <= limit[half]) ? ((S[at] * f) * f2) : -ptx::infinity();
+              S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
             }
           }
           // P.max.new = max(P.max, S over j) of this lane
@@ -664,12 +675,13 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
             for (int half = 0; half < 2; ++half)
               P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
+          // P.max.grown = ((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) < P.ma...
           {
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
@@ -681,19 +693,24 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+            // P.max.corr = exp2(((P.max - P.max.ref) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
+            }
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
-            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, ((P.max.ref * scale.1) - 4.0), -4.0)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f)
-                  ? ((P_max_ref[half] * scale_1) - 4.0f) : -4.0f;
+            // P.max.off = select(abs((P.max.ref * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 4.0f) : -4.0f;
+            }
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
@@ -713,22 +730,35 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
           if (P_max_grown) {
             // S = (S - select(P.max.off == -4.0, P.max.ref, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == -4.0f) ? P_max_ref[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 48; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == -4.0f) ? P_max_ref[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 48; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }
-          // P = exp2(((S * scale.1) - P.max.off))
-          #pragma unroll
-          for (int at = 0; at < 48; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
+          // P = select(i + N - M - j >= 0, exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) -...
+          {
+            const int j_first2 = j_hi * 96 - j_pos * 96 - 192 + first_key;
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+            int limit[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half) {
+              const int i_row = i_lo + wg * 64 + row + 8 * half;
+              limit[half] = i_row + N - M - j_first2;
+            }
+            #pragma unroll
+            for (int at = 0; at < 48; ++at) {
+              const int half = at / 2 % 2;
+              const int col = at / 4 % 6 * 16 + at / 24 * 2 + at % 2;
+              P[at] = ptx::choose(col <= limit[half], ptx::exp2((S[at] * f) - P_max_off[half]), 0.0f);
+            }
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -808,14 +838,6 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
           }
 #line 27 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
-          // S = ((S * q[b, g]) * k[b, g])
-          {
-            const float f = q_ptr[b * q_stride0 + g * q_stride1];
-            const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
-            #pragma unroll
-            for (int at = 0; at < 48; ++at)
-              S[at] = (S[at] * f) * f2;
-          }
           // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
@@ -831,12 +853,13 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
             for (int half = 0; half < 2; ++half)
               P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
+          // P.max.grown = ((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) < P.ma...
           {
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
@@ -844,23 +867,24 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_new[half] = ptx::quad_max(P_max_new[half]);
-            // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+            // P.max.corr = exp2(((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
+            }
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
-            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, ((P.max.ref * scale.1) - 4.0), -4.0)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f)
-                  ? ((P_max_ref[half] * scale_1) - 4.0f) : -4.0f;
+            // P.max.off = select(abs((P.max.new * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_off[half] = (fabsf(P_max_new[half] * f) <= 1024.0f) ? ((P_max_new[half] * f) - 4.0f) : -4.0f;
+            }
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
@@ -878,24 +902,29 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
 #line 29 "schedules/hopper/attention_eight_bits.wg"
           // compute P[j+1]
           if (P_max_grown) {
-            // S = (S - select(P.max.off == -4.0, P.max.ref, 0.0))
+            // S = (S - select(P.max.off == -4.0, P.max, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == -4.0f) ? P_max_ref[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 48; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == -4.0f) ? P_max[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 48; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }
-          // P = exp2(((S * scale.1) - P.max.off))
-          #pragma unroll
-          for (int at = 0; at < 48; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
+          // P = exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) - P.max.off))
+          {
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+            #pragma unroll
+            for (int at = 0; at < 48; ++at) {
+              const int half = at / 2 % 2;
+              P[at] = ptx::exp2((S[at] * f) - P_max_off[half]);
+            }
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -1010,14 +1039,16 @@ attention_eight_bits_eight_longest(const __grid_constant__ TMap Qs_map, const __
       for (int half = 0; half < 2; ++half)
         P_sum[half] = ptx::quad_sum(P_sum[half]);
       // finish L
-      // L[b, g * R + r, i] = ((P.max * scale) + (log2((P.sum * 0.0625)) * 0.6931471805599453))
+      // L[b, g * R + r, i] = ((((P.max * q[b, g]) * scale) * k[b, g]) + (log2((P.sum * 0.0625)) * 0.69314...
       {
         if (lane % 4 == 0) {
           float* L_at = L_ptr + b * L_stride0 + (g * R + r) * L_stride1;
+          const float f = q_ptr[b * q_stride0 + g * q_stride1];
+          const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
           #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int i_row = i_lo + wg * 64 + row + 8 * half;
-            if (i_row < M) L_at[i_row * L_stride2] = (P_max[half] * scale) + (log2f(P_sum[half] * 0.0625f) * 0.6931472f);
+            if (i_row < M) L_at[i_row * L_stride2] = (((P_max[half] * f) * scale) * f2) + (log2f(P_sum[half] * 0.0625f) * 0.6931472f);
           }
         }
       }

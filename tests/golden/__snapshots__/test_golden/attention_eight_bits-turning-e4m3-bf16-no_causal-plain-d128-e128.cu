@@ -1,5 +1,5 @@
 // attention_eight_bits_turning: program attention_eight_bits, schedule turning, target sm_90a
-// 512 threads (load 1 x 128 threads, turn 1 x 128 threads, math 2 x 128 threads), 147584 + 1024 byt...
+// 512 threads (load 1 x 128 threads, math 3 x 128 threads), 147600 + 1024 bytes of shared memory
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
@@ -69,25 +69,22 @@ __device__ __forceinline__ void setmaxnreg_inc() {
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
 }
-__device__ __forceinline__ void wgmma_m64n128k32_e4m3_ss(float (&d)[64], unsigned long long a, unsigned long long b,
+__device__ __forceinline__ void wgmma_m64n96k32_e4m3_ss(float (&d)[48], unsigned long long a, unsigned long long b,
     int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
-      "setp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+      "setp.ne.b32 p, %50, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n96k32.f32.e4m3.e4m3 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
       "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, "
-      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, "
-      "%57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1;\n"
+      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, %48, %49, p, 1, 1;\n"
       "}\n"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
         "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
         "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
         "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-        "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 template <int n>
@@ -211,164 +208,176 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
     int N, float scale, Divisor g_divisor, Divisor r_divisor, Divisor i_divisor) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
-  const unsigned Qs = smem;  // 2 x 64 x 128 e4m3, 128-byte swizzle
-  const unsigned Ks = smem + 16384;  // 2 x 128 x 128 e4m3, 128-byte swizzle
-  const unsigned Vs = smem + 49152;  // 2 x 128 x 128 e4m3, 128-byte swizzle
-  const unsigned Os = smem + 81920;  // 2 x 64 x 128 bf16, 128-byte swizzle
-  const unsigned Vt = smem + 114688;  // 2 x 128 x 128 e4m3, 128-byte swizzle
-  const unsigned Qs_full = smem + 147456;  // 2 x 1 mbarriers, arrivals a phase: 1
-  const unsigned Qs_empty = smem + 147472;  // 2 x 1 mbarriers, arrivals a phase: 4
-  const unsigned Ks_full = smem + 147488;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned Ks_empty = smem + 147504;  // 2 mbarriers, arrivals a phase: 8
-  const unsigned Vs_full = smem + 147520;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned Vs_empty = smem + 147536;  // 2 mbarriers, arrivals a phase: 4
-  const unsigned Vt_full = smem + 147552;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned Vt_empty = smem + 147568;  // 2 mbarriers, arrivals a phase: 8
+  const unsigned Qs = smem;  // 3 x 64 x 128 e4m3, 128-byte swizzle
+  const unsigned Ks = smem + 24576;  // 3 x 96 x 128 e4m3, 128-byte swizzle
+  const unsigned Vs = smem + 61440;  // 96 x 128 e4m3, 128-byte swizzle
+  const unsigned Os = smem + 73728;  // 3 x 64 x 128 bf16, 128-byte swizzle
+  const unsigned Vt = smem + 122880;  // 2 x 128 x 96 e4m3, 32-byte swizzle
+  const unsigned Qs_full = smem + 147456;  // 3 x 1 mbarriers, arrivals a phase: 1
+  const unsigned Qs_empty = smem + 147480;  // 3 x 1 mbarriers, arrivals a phase: 4
+  const unsigned Ks_full = smem + 147504;  // 3 mbarriers, arrivals a phase: 1
+  const unsigned Ks_empty = smem + 147528;  // 3 mbarriers, arrivals a phase: 12
+  const unsigned Vs_full = smem + 147552;  // 1 mbarrier, arrivals a phase: 1
+  const unsigned Vs_empty = smem + 147560;  // 1 mbarrier, arrivals a phase: 4
+  const unsigned Vt_full = smem + 147568;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned Vt_empty = smem + 147584;  // 2 mbarriers, arrivals a phase: 12
   if (threadIdx.x == 0) {
     ptx::prefetch(Qs_map);
     ptx::prefetch(Ks_map);
     ptx::prefetch(Vs_map);
     ptx::prefetch(Os_map);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 8);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_empty + 8 * k, 4);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 12);
+    ptx::mbarrier_init(Vs_full, 1);
+    ptx::mbarrier_init(Vs_empty, 4);
     for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vt_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vt_empty + 8 * k, 8);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vt_empty + 8 * k, 12);
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
   const int warpgroup = __shfl_sync(~0u, threadIdx.x >> 7, 0);
 
   if (warpgroup == 0) {
-    // role load (one thread)
-#line 74 "schedules/hopper/attention_eight_bits.wg"
+    // role load
+#line 75 "schedules/hopper/attention_eight_bits.wg"
     // role load : 1 warpgroup, registers 32
     ptx::setmaxnreg_dec<32>();
     const int thread = threadIdx.x & 127;  // of the warpgroup
+    const int lane = threadIdx.x & 31;
     int Qs_phase = 0;
     int Ks_stage = 0, Ks_phase = 0;
-    int Vs_stage = 0, Vs_phase = 0;
-    if (thread == 0) {
-      const int i_blocks = (M + 127) >> 7;
-      const int total = B * G * R * i_blocks;
-      #pragma unroll 1
-      for (int item = blockIdx.x; item < total; item += gridDim.x) {
-        const int rest = ptx::divided(item, i_divisor);
-        const int i_lo = (item - rest * i_blocks) * 128;
-        const int rest2 = ptx::divided(rest, r_divisor);
-        const int r = rest - rest2 * R;
-        const int rest3 = ptx::divided(rest2, g_divisor);
-        const int g = rest2 - rest3 * G;
-        const int b = rest3;
-#line 69 "schedules/hopper/attention_eight_bits.wg"
-        // schedule turning for attention_eight_bits on sm_90a
-        const int j_hi = (N + 127) >> 7;
-        const int j_n = max(j_hi, 0);
+    int Vs_phase = 0;
+    int Vt_stage = 0, Vt_phase = 0;
+    const int i_blocks = (M + 191) / 192;
+    const int total = B * G * R * i_blocks;
+    #pragma unroll 1
+    for (int item = blockIdx.x; item < total; item += gridDim.x) {
+      const int rest = ptx::divided(item, i_divisor);
+      const int i_lo = (item - rest * i_blocks) * 192;
+      const int rest2 = ptx::divided(rest, r_divisor);
+      const int r = rest - rest2 * R;
+      const int rest3 = ptx::divided(rest2, g_divisor);
+      const int g = rest2 - rest3 * G;
+      const int b = rest3;
+#line 70 "schedules/hopper/attention_eight_bits.wg"
+      // schedule turning for attention_eight_bits on sm_90a
+      const int j_hi = (N + 95) / 96;
+      const int j_n = max(j_hi, 0);
+      if (thread == 0) {
 #line 85 "schedules/hopper/attention_eight_bits.wg"
         // fill Qs.0
         ptx::mbarrier_wait(Qs_empty, Qs_phase ^ 1);
         ptx::mbarrier_expect(Qs_full, 8192);
         ptx::tma_load_5d(Qs, Qs_map, 0, i_lo, 0, g * R + r, b, Qs_full);
-        if (j_n > 0) {
+      }
+      if (j_n > 0) {
+        if (thread == 0) {
 #line 85 "schedules/hopper/attention_eight_bits.wg"
           // fill Ks[j+1]
           ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
-          ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 16384);
-          ptx::tma_load_5d(Ks + Ks_stage * 16384, Ks_map, 0, j_hi * 128 - 128, 0, g, b, Ks_full + 8 * Ks_stage);
-          if (++Ks_stage == 2) {
+          ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 12288);
+          ptx::tma_load_5d(Ks + Ks_stage * 12288, Ks_map, 0, j_hi * 96 - 96, 0, g, b, Ks_full + 8 * Ks_stage);
+        }
+        if (++Ks_stage == 3) {
+          Ks_stage = 0;
+          Ks_phase ^= 1;
+        }
+        if (thread == 0) {
+#line 85 "schedules/hopper/attention_eight_bits.wg"
+          // fill Qs.rest
+          ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 8, 8192);
+          ptx::tma_load_5d(Qs + 8192, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
+        }
+        if (thread == 0) {
+          ptx::mbarrier_wait(Qs_empty + 16, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 16, 8192);
+          ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
+        }
+        Qs_phase ^= 1;
+        if (thread == 0) {
+#line 85 "schedules/hopper/attention_eight_bits.wg"
+          // fill Vs[j+1]
+          ptx::mbarrier_wait(Vs_empty, Vs_phase ^ 1);
+          ptx::mbarrier_expect(Vs_full, 12288);
+          ptx::tma_load_5d(Vs, Vs_map, 0, j_hi * 96 - 96, 0, g, b, Vs_full);
+        }
+        Vs_phase ^= 1;
+        #pragma unroll 1
+        for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
+          if (thread == 0) {
+#line 85 "schedules/hopper/attention_eight_bits.wg"
+            // fill Ks[j+1]
+            ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
+            ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 12288);
+            ptx::tma_load_5d(Ks + Ks_stage * 12288, Ks_map, 0, j_hi * 96 - j_pos * 96 - 192, 0, g, b,
+                Ks_full + 8 * Ks_stage);
+          }
+          if (++Ks_stage == 3) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
 #line 85 "schedules/hopper/attention_eight_bits.wg"
-          // fill Qs.rest
-          ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
-          ptx::mbarrier_expect(Qs_full + 8, 8192);
-          ptx::tma_load_5d(Qs + 8192, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
-          Qs_phase ^= 1;
-          #pragma unroll 1
-          for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
-#line 85 "schedules/hopper/attention_eight_bits.wg"
-            // fill Ks[j+1]
-            ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
-            ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 16384);
-            ptx::tma_load_5d(Ks + Ks_stage * 16384, Ks_map, 0, j_hi * 128 - j_pos * 128 - 256, 0, g, b,
-                Ks_full + 8 * Ks_stage);
-            if (++Ks_stage == 2) {
-              Ks_stage = 0;
-              Ks_phase ^= 1;
-            }
-#line 85 "schedules/hopper/attention_eight_bits.wg"
-            // fill Vs[j]
-            ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
-            ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 16384);
-            ptx::tma_load_5d(Vs + Vs_stage * 16384, Vs_map, 0, j_hi * 128 - j_pos * 128 - 128, 0, g, b,
-                Vs_full + 8 * Vs_stage);
-            if (++Vs_stage == 2) {
-              Vs_stage = 0;
-              Vs_phase ^= 1;
+          // pack Vt[j]
+          ptx::mbarrier_wait(Vs_full, Vs_phase ^ 1);
+          ptx::mbarrier_wait(Vt_empty + 8 * Vt_stage, Vt_phase ^ 1);
+          {
+            const unsigned tile = Vt + Vt_stage * 12288;
+            const unsigned start = Vs;
+            #pragma unroll
+            for (int turn = 0; turn < 2; ++turn) {
+              const int block = thread / 32 + turn * 4;
+              const int line = block * 16 + lane % 8 * 2 + lane / 8 % 2, column = lane / 16 * 16;
+              #pragma unroll
+              for (int k = 0; k < 3; ++k) {
+                unsigned r2[4];
+                ptx::ldmatrix_t(r2, start + k * 4096 + ((lane * 128 + (block * 16) * 1) ^ (lane & 7) * 16));
+                const unsigned t[4] = {ptx::bytes_of(r2[0], r2[1], 0x6420), ptx::bytes_of(r2[0], r2[1], 0x7531),
+                    ptx::bytes_of(r2[2], r2[3], 0x6420), ptx::bytes_of(r2[2], r2[3], 0x7531)};
+                ptx::stmatrix(tile + (k * 32 + column) / 32 * 4096 + ((line * 32 + (k * 32 + column) % 32 * 1) ^ (line >> 2 & 1) * 16), t);
+              }
             }
           }
-#line 85 "schedules/hopper/attention_eight_bits.wg"
-          // fill Vs[j]
-          ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
-          ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 16384);
-          ptx::tma_load_5d(Vs + Vs_stage * 16384, Vs_map, 0, j_hi * 128 - j_n * 128, 0, g, b, Vs_full + 8 * Vs_stage);
-          if (++Vs_stage == 2) {
-            Vs_stage = 0;
-            Vs_phase ^= 1;
+          ptx::fence_async();
+          // transposed
+          ptx::bar_sync(0 + 1, 128);
+          if (thread == 0) {
+            ptx::mbarrier_arrive(Vt_full + 8 * Vt_stage);
           }
-        }
-        else {
+          if (++Vt_stage == 2) {
+            Vt_stage = 0;
+            Vt_phase ^= 1;
+          }
+          if (lane == 0) ptx::mbarrier_arrive(Vs_empty);
+          if (thread == 0) {
 #line 85 "schedules/hopper/attention_eight_bits.wg"
-          // fill Qs.rest
-          ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
-          ptx::mbarrier_expect(Qs_full + 8, 8192);
-          ptx::tma_load_5d(Qs + 8192, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
-          Qs_phase ^= 1;
+            // fill Vs[j+1]
+            ptx::mbarrier_wait(Vs_empty, Vs_phase ^ 1);
+            ptx::mbarrier_expect(Vs_full, 12288);
+            ptx::tma_load_5d(Vs, Vs_map, 0, j_hi * 96 - j_pos * 96 - 192, 0, g, b, Vs_full);
+          }
+          Vs_phase ^= 1;
         }
-      }
-    }
-  }
-  else if (warpgroup < 2) {
-    // role turn
-#line 75 "schedules/hopper/attention_eight_bits.wg"
-    // role turn : 1 warpgroup, registers 64
-    ptx::setmaxnreg_dec<64>();
-    const int thread = threadIdx.x & 127;  // of the warpgroup
-    const int lane = threadIdx.x & 31;
-    int Vs_stage = 0, Vs_phase = 0;
-    int Vt_stage = 0, Vt_phase = 0;
-    const int i_blocks = (M + 127) >> 7;
-    const int total = B * G * R * i_blocks;
-    #pragma unroll 1
-    for (int item = blockIdx.x; item < total; item += gridDim.x) {
-#line 69 "schedules/hopper/attention_eight_bits.wg"
-      // schedule turning for attention_eight_bits on sm_90a
-      const int j_hi = (N + 127) >> 7;
-      const int j_n = max(j_hi, 0);
-      #pragma unroll 1
-      for (int j_pos = 0; j_pos < j_n; ++j_pos) {
-#line 87 "schedules/hopper/attention_eight_bits.wg"
+#line 85 "schedules/hopper/attention_eight_bits.wg"
         // pack Vt[j]
-        ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
+        ptx::mbarrier_wait(Vs_full, Vs_phase ^ 1);
         ptx::mbarrier_wait(Vt_empty + 8 * Vt_stage, Vt_phase ^ 1);
         {
-          const unsigned tile = Vt + Vt_stage * 16384;
-          const unsigned start = Vs + Vs_stage * 16384;
+          const unsigned tile = Vt + Vt_stage * 12288;
+          const unsigned start = Vs;
           #pragma unroll
           for (int turn = 0; turn < 2; ++turn) {
             const int block = thread / 32 + turn * 4;
             const int line = block * 16 + lane % 8 * 2 + lane / 8 % 2, column = lane / 16 * 16;
             #pragma unroll
-            for (int k = 0; k < 4; ++k) {
+            for (int k = 0; k < 3; ++k) {
               unsigned r2[4];
-              ptx::ldmatrix_t(r2, start + (((k * 32 + lane) * 128 + (block * 16) * 1) ^ ((k * 32 + lane) & 7) * 16));
+              ptx::ldmatrix_t(r2, start + k * 4096 + ((lane * 128 + (block * 16) * 1) ^ (lane & 7) * 16));
               const unsigned t[4] = {ptx::bytes_of(r2[0], r2[1], 0x6420), ptx::bytes_of(r2[0], r2[1], 0x7531),
                   ptx::bytes_of(r2[2], r2[3], 0x6420), ptx::bytes_of(r2[2], r2[3], 0x7531)};
-              ptx::stmatrix(tile + ((line * 128 + (k * 32 + column) * 1) ^ (line & 7) * 16), t);
+              ptx::stmatrix(tile + (k * 32 + column) / 32 * 4096 + ((line * 32 + (k * 32 + column) % 32 * 1) ^ (line >> 2 & 1) * 16), t);
             }
           }
         }
@@ -382,92 +391,103 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           Vt_stage = 0;
           Vt_phase ^= 1;
         }
-        if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 2) {
-          Vs_stage = 0;
-          Vs_phase ^= 1;
+        if (lane == 0) ptx::mbarrier_arrive(Vs_empty);
+      }
+      else {
+        if (thread == 0) {
+#line 85 "schedules/hopper/attention_eight_bits.wg"
+          // fill Qs.rest
+          ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 8, 8192);
+          ptx::tma_load_5d(Qs + 8192, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
         }
+        if (thread == 0) {
+          ptx::mbarrier_wait(Qs_empty + 16, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 16, 8192);
+          ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
+        }
+        Qs_phase ^= 1;
       }
     }
   }
   else {
     // role math
 #line 76 "schedules/hopper/attention_eight_bits.wg"
-    // role math : 2 warpgroups, registers 208, split i
-    ptx::setmaxnreg_inc<208>();
-    const int wg = warpgroup - 2;
+    // role math : 3 warpgroups, registers 160, split i
+    ptx::setmaxnreg_inc<160>();
+    const int wg = warpgroup - 1;
     const unsigned Qs_matrix = Qs / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
     const unsigned Ks_matrix = Ks / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
     const int lane = threadIdx.x & 31;
     const int first_col = lane % 4 * 2;  // of its fragments
-    const unsigned Vt_matrix = Vt / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
+    const unsigned Vt_matrix = Vt / 16 + 0x10000;  // descriptor: K-major, 32-byte swizzle, LBO 16, SBO 256
     const int thread = threadIdx.x & 127;  // of the warpgroup
     const int row = thread / 32 * 16 + lane / 4;  // of its fragments: row and row + 8
     int Qs_phase = 0;
     int Ks_stage = 0, Ks_phase = 0;
     int Vt_stage = 0, Vt_phase = 0;
-    float S[64];
+    float S[48];
     float W[64];
     float P_max[2];
     float P_max_ref[2];
     float P_max_room[2];
     float P_max_off[2];
     float P_sum[2];
-    unsigned P_frag[16];
+    unsigned P_frag[12];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
     float P_max_corr[2];
-    float (&P)[64] = S;
-    const int i_blocks2 = (M + 127) >> 7;
+    float (&P)[48] = S;
+    const int i_blocks2 = (M + 191) / 192;
     const int total = B * G * R * i_blocks2;
     #pragma unroll 1
     for (int item = blockIdx.x; item < total; item += gridDim.x) {
       const int rest = ptx::divided(item, i_divisor);
-      const int i_lo = (item - rest * i_blocks2) * 128;
+      const int i_lo = (item - rest * i_blocks2) * 192;
       const int rest2 = ptx::divided(rest, r_divisor);
       const int r = rest - rest2 * R;
       const int rest3 = ptx::divided(rest2, g_divisor);
       const int g = rest2 - rest3 * G;
       const int b = rest3;
-#line 69 "schedules/hopper/attention_eight_bits.wg"
+#line 70 "schedules/hopper/attention_eight_bits.wg"
       // schedule turning for attention_eight_bits on sm_90a
-      const int j_hi = (N + 127) >> 7;
+      const int j_hi = (N + 95) / 96;
       const int j_n = max(j_hi, 0);
-#line 90 "schedules/hopper/attention_eight_bits.wg"
+#line 88 "schedules/hopper/attention_eight_bits.wg"
       // await Qs
       ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
       if (j_n > 0) {
-#line 92 "schedules/hopper/attention_eight_bits.wg"
+#line 90 "schedules/hopper/attention_eight_bits.wg"
         // issue S[j+1] = wgmma(Qs, Ks[j+1])
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
         ptx::fresh(S);
         const unsigned Qs_at = Qs_matrix + wg * 512;
-        const unsigned Ks_at = Ks_matrix + Ks_stage * 1024;
+        const unsigned Ks_at = Ks_matrix + Ks_stage * 768;
         #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const unsigned long long a_matrix = ptx::matrix(Qs_at + 2 * k, 0x40000040);
           const unsigned long long b_matrix = ptx::matrix(Ks_at + 2 * k, 0x40000040);
-          ptx::wgmma_m64n128k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
+          ptx::wgmma_m64n96k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
         }
         ptx::wgmma_commit();
-#line 94 "schedules/hopper/attention_eight_bits.wg"
+#line 92 "schedules/hopper/attention_eight_bits.wg"
         // await S[j+1]
         ptx::wgmma_wait<0>();
         ptx::ready(S);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 2) {
+        if (++Ks_stage == 3) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-#line 95 "schedules/hopper/attention_eight_bits.wg"
+#line 93 "schedules/hopper/attention_eight_bits.wg"
         // compute P.max[j+1]
         // S = select(N - j - 1 >= 0, S, -inf)
         {
-          const int j_first = j_hi * 128 - 128 + first_col;
+          const int j_first = j_hi * 96 - 96 + first_col;
           const int limit = N - j_first - 1;
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 48; ++at) {
             const int col = at / 4 * 8 + at % 2;
             S[at] = (col <= limit) ? S[at] : -ptx::infinity();
           }
@@ -479,7 +499,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           for (int half = 0; half < 2; ++half)
             acc[half] = -ptx::infinity();
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 48; ++at) {
             const int half = at / 2 % 2;
             acc[half] = ptx::max_nan(acc[half], S[at]);
           }
@@ -496,16 +516,16 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 4.0f) : -4.0f;
+            P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 8.0f) : -8.0f;
         }
-#line 97 "schedules/hopper/attention_eight_bits.wg"
+#line 95 "schedules/hopper/attention_eight_bits.wg"
         // compute P[j+1]
         // S = select(N - j - 1 >= 0, S, -inf)
         {
-          const int j_first = j_hi * 128 - 128 + first_col;
+          const int j_first = j_hi * 96 - 96 + first_col;
           const int limit = N - j_first - 1;
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 48; ++at) {
             const int col = at / 4 * 8 + at % 2;
             S[at] = (col <= limit) ? S[at] : -ptx::infinity();
           }
@@ -520,19 +540,19 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
               P[at] -= P_max_ref[half];
             }
             offset[0] = offset[1] = 0.0f;
           }
-          const int j_first = j_hi * 128 - 128 + first_col;
+          const int j_first = j_hi * 96 - 96 + first_col;
           const int limit = N - j_first - 1;
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 48; ++at) {
             const int half = at / 2 % 2;
             const int col = at / 4 * 8 + at % 2;
-            P[at] = ptx::choose(col <= limit, ptx::exp2(fmaf(P[at], f, -offset[half]) + 4.0f), 0.0f);
+            P[at] = ptx::choose(col <= limit, ptx::exp2(fmaf(P[at], f, -offset[half]) + 8.0f), 0.0f);
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -542,7 +562,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           for (int half = 0; half < 2; ++half)
             acc[half] = 0.0f;
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 48; ++at) {
             const int half = at / 2 % 2;
             acc[half] = acc[half] + P[at];
           }
@@ -550,59 +570,59 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           for (int half = 0; half < 2; ++half)
             P_sum[half] = acc[half];
         }
-        // P.max.room = how far below P.sum, by up to 2^4, one summand stays
+        // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room[half] = ((P_max_off[half] == -4.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-4.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.03125f)));
-#line 98 "schedules/hopper/attention_eight_bits.wg"
+          P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-0.5f,
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
+#line 96 "schedules/hopper/attention_eight_bits.wg"
         // pack P[j+1]
         #pragma unroll
-        for (int at = 0; at < 16; ++at)
+        for (int at = 0; at < 12; ++at)
           P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
               P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
               P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-        // rescale W when grown by 4
+#line 97 "schedules/hopper/attention_eight_bits.wg"
+        // rescale W when grown by 0.5
         ptx::fresh(W);
         #pragma unroll 1
         for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
-#line 92 "schedules/hopper/attention_eight_bits.wg"
+#line 90 "schedules/hopper/attention_eight_bits.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           ptx::wgmma_fence();
           ptx::fresh(S);
           const unsigned Qs_at2 = Qs_matrix + wg * 512;
-          const unsigned Ks_at2 = Ks_matrix + Ks_stage * 1024;
+          const unsigned Ks_at2 = Ks_matrix + Ks_stage * 768;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {
             const unsigned long long a_matrix = ptx::matrix(Qs_at2 + 2 * k, 0x40000040);
             const unsigned long long b_matrix = ptx::matrix(Ks_at2 + 2 * k, 0x40000040);
-            ptx::wgmma_m64n128k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
+            ptx::wgmma_m64n96k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 93 "schedules/hopper/attention_eight_bits.wg"
+#line 91 "schedules/hopper/attention_eight_bits.wg"
           // issue W += wgmma(Pr[j], Vt[j])
           ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
           ptx::wgmma_fence();
-          const unsigned Vt_at = Vt_matrix + Vt_stage * 1024;
+          const unsigned Vt_at = Vt_matrix + Vt_stage * 768;
           #pragma unroll
-          for (int k = 0; k < 4; ++k) {
-            const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x40000040);
+          for (int k = 0; k < 3; ++k) {
+            const unsigned long long b_matrix = ptx::matrix(Vt_at + 256 * k, 0xc0000010);
             ptx::wgmma_m64n128k32_e4m3_rs(W, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
                 b_matrix, k != 0 || j_pos > 0);
           }
           ptx::wgmma_commit();
-#line 94 "schedules/hopper/attention_eight_bits.wg"
+#line 92 "schedules/hopper/attention_eight_bits.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
           if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-          if (++Ks_stage == 2) {
+          if (++Ks_stage == 3) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 95 "schedules/hopper/attention_eight_bits.wg"
+#line 93 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
           // P.max.new = max(P.max, S over j) of this lane
           {
@@ -611,7 +631,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
             for (int half = 0; half < 2; ++half)
               acc[half] = P_max[half];
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
               acc[half] = ptx::max_nan(acc[half], S[at]);
             }
@@ -649,26 +669,28 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
               const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                P_max_off[half] = (fabsf(P_max_new[half] * f) <= 1024.0f) ? ((P_max_new[half] * f) - 4.0f) : -4.0f;
+                P_max_off[half] = (fabsf(P_max_new[half] * f) <= 1024.0f) ? ((P_max_new[half] * f) - 8.0f) : -8.0f;
             }
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
-            // S = (S - select(P.max.off == -4.0, P.max, 0.0))
+            // S = (S - select(P.max.off == -8.0, P.max, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == -4.0f) ? P_max[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 64; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == -8.0f) ? P_max[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 48; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }
-#line 96 "schedules/hopper/attention_eight_bits.wg"
+#line 94 "schedules/hopper/attention_eight_bits.wg"
           // await W[j]
           ptx::wgmma_wait<0>();
           ptx::ready(W);
@@ -677,13 +699,13 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
             Vt_stage = 0;
             Vt_phase ^= 1;
           }
-#line 97 "schedules/hopper/attention_eight_bits.wg"
+#line 95 "schedules/hopper/attention_eight_bits.wg"
           // compute P[j+1]
           // P = exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) - P.max.off))
           {
             const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
               P[at] = ptx::exp2((S[at] * f) - P_max_off[half]);
             }
@@ -695,7 +717,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
             for (int half = 0; half < 2; ++half)
               acc[half] = P_sum[half];
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
               acc[half] = acc[half] + P[at];
             }
@@ -704,21 +726,21 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
               P_sum[half] = acc[half];
           }
           if (P_max_grown) {
-            // P.max.room = how far below P.sum, by up to 2^4, one summand stays
+            // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = ((P_max_off[half] == -4.0f) && (P_max[half] != 0.0f))
-                  ? ptx::infinity() : fmaxf(-4.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.03125f)));
+              P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f))
+                  ? ptx::infinity() : fmaxf(-0.5f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
           }
-#line 98 "schedules/hopper/attention_eight_bits.wg"
+#line 96 "schedules/hopper/attention_eight_bits.wg"
           // pack P[j+1]
           #pragma unroll
-          for (int at = 0; at < 16; ++at)
+          for (int at = 0; at < 12; ++at)
             P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
                 P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
                 P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-          // rescale W when grown by 4
+#line 97 "schedules/hopper/attention_eight_bits.wg"
+          // rescale W when grown by 0.5
           if (P_max_grown) {
             // W = (W * P.max.corr)
             #pragma unroll
@@ -728,19 +750,19 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
             }
           }
         }
-#line 93 "schedules/hopper/attention_eight_bits.wg"
+#line 91 "schedules/hopper/attention_eight_bits.wg"
         // issue W += wgmma(Pr[j], Vt[j])
         ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
         ptx::wgmma_fence();
-        const unsigned Vt_at = Vt_matrix + Vt_stage * 1024;
+        const unsigned Vt_at = Vt_matrix + Vt_stage * 768;
         #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x40000040);
+        for (int k = 0; k < 3; ++k) {
+          const unsigned long long b_matrix = ptx::matrix(Vt_at + 256 * k, 0xc0000010);
           ptx::wgmma_m64n128k32_e4m3_rs(W, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
               b_matrix, k != 0 || j_n >= 2);
         }
         ptx::wgmma_commit();
-#line 96 "schedules/hopper/attention_eight_bits.wg"
+#line 94 "schedules/hopper/attention_eight_bits.wg"
         // await W[j]
         ptx::wgmma_wait<0>();
         ptx::ready(W);
@@ -763,20 +785,20 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = 0.0f;
-        // P.max.off = -4.0
+        // P.max.off = -8.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_off[half] = -4.0f;
+          P_max_off[half] = -8.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_sum[half] = 0.0f;
       }
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-      // rescale W when grown by 4
+#line 97 "schedules/hopper/attention_eight_bits.wg"
+      // rescale W when grown by 0.5
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 101 "schedules/hopper/attention_eight_bits.wg"
+#line 99 "schedules/hopper/attention_eight_bits.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row
@@ -784,7 +806,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
       for (int half = 0; half < 2; ++half)
         P_sum[half] = ptx::quad_sum(P_sum[half]);
       // finish L
-      // L[b, g * R + r, i] = ((((P.max * q[b, g]) * scale) * k[b, g]) + (log2((P.sum * 0.0625)) * 0.69314...
+      // L[b, g * R + r, i] = ((((P.max * q[b, g]) * scale) * k[b, g]) + (log2((P.sum * 0.00390625)) * 0.6...
       {
         if (lane % 4 == 0) {
           float* L_at = L_ptr + b * L_stride0 + (g * R + r) * L_stride1;
@@ -793,25 +815,25 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int i_row = i_lo + wg * 64 + row + 8 * half;
-            if (i_row < M) L_at[i_row * L_stride2] = (((P_max[half] * f) * scale) * f2) + (log2f(P_sum[half] * 0.0625f) * 0.6931472f);
+            if (i_row < M) L_at[i_row * L_stride2] = (((P_max[half] * f) * scale) * f2) + (log2f(P_sum[half] * 0.00390625f) * 0.6931472f);
           }
         }
       }
       // finish O
-      // W = select((P.sum * 0.0625) == 0.0, 0.0, (((W * 0.0625) * rcp((P.sum * 0.0625))) * v[b, g]))
+      // W = select((P.sum * 0.00390625) == 0.0, 0.0, (((W * 0.00390625) * rcp((P.sum * 0.00390625))) * v[...
       {
         const float f2 = v_ptr[b * v_stride0 + g * v_stride1];
         bool ok[2];
         float f[2];
         #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          ok[half] = (P_sum[half] * 0.0625f) == 0.0f;
-          f[half] = __frcp_rn(P_sum[half] * 0.0625f);
+          ok[half] = (P_sum[half] * 0.00390625f) == 0.0f;
+          f[half] = __frcp_rn(P_sum[half] * 0.00390625f);
         }
         #pragma unroll
         for (int at = 0; at < 64; ++at) {
           const int half = at / 2 % 2;
-          W[at] = ok[half] ? 0.0f : (((W[at] * 0.0625f) * f[half]) * f2);
+          W[at] = ok[half] ? 0.0f : (((W[at] * 0.00390625f) * f[half]) * f2);
         }
       }
       if (thread == 0) {

@@ -1,5 +1,5 @@
 // attention_eight_bits_turning_longest: program attention_eight_bits, schedule turning_longest, tar...
-// 512 threads (load 1 x 128 threads, turn 1 x 128 threads, math 2 x 128 threads), 147872 + 1024 byt...
+// 640 threads (load 1 x 128 threads, turn 1 x 128 threads, math 3 x 128 threads), 148000 + 1024 byt...
 
 struct alignas(64) TMap { unsigned long long v[16]; };
 
@@ -80,25 +80,20 @@ __device__ __forceinline__ void setmaxnreg_inc() {
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
 }
-__device__ __forceinline__ void wgmma_m64n128k32_e4m3_ss(float (&d)[64], unsigned long long a, unsigned long long b,
+__device__ __forceinline__ void wgmma_m64n64k32_e4m3_ss(float (&d)[32], unsigned long long a, unsigned long long b,
     int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
-      "setp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
-      "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, "
-      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, "
-      "%57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1;\n"
+      "setp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+      "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, "
+      "1, 1;\n"
       "}\n"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
         "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
         "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-        "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-        "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 template <int n>
@@ -140,6 +135,9 @@ __device__ __forceinline__ float exp2(float a) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
   return r;
+}
+__device__ __forceinline__ float choose(bool which, float a, float b) {
+  return which ? a : b;
 }
 __device__ __forceinline__ float log2_approx(float a) {
   float r;
@@ -212,47 +210,47 @@ __device__ __forceinline__ void fence_mbarrier_init() {
 
 __device__ int work_next_counters[4096][2];  // items given out, CTAs that have left; 0 between launches
 
-extern "C" __global__ void __launch_bounds__(512, 1)
+extern "C" __global__ void __launch_bounds__(640, 1)
 attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const __grid_constant__ TMap Ks_map,
     const __grid_constant__ TMap Vs_map, const __grid_constant__ TMap Os_map, const float* __restrict__ q_ptr,
     long long q_stride0, long long q_stride1, const float* __restrict__ k_ptr, long long k_stride0,
     long long k_stride1, float* L_ptr, long long L_stride0, long long L_stride1, long long L_stride2,
     const float* __restrict__ v_ptr, long long v_stride0, long long v_stride1, int B, int G, int R, int M,
-    int N, float scale, float scale_1, Divisor section_items, Divisor section_width, Divisor section_first,
-    Divisor g_divisor, Divisor r_divisor, int work_next) {
+    int N, float scale, Divisor section_items, Divisor section_width, Divisor section_first, Divisor g_divisor,
+    Divisor r_divisor, int work_next) {
   extern __shared__ char shared_raw[];
   const unsigned smem = (ptx::shared_address(shared_raw) + 1023) & ~1023u;
-  const unsigned Qs = smem;  // 2 x 64 x 128 e4m3, 128-byte swizzle
-  const unsigned Ks = smem + 16384;  // 2 x 128 x 128 e4m3, 128-byte swizzle
-  const unsigned Vs = smem + 49152;  // 2 x 128 x 128 e4m3, 128-byte swizzle
-  const unsigned Os = smem + 81920;  // 2 x 64 x 128 bf16, 128-byte swizzle
-  const unsigned Vt = smem + 114688;  // 2 x 128 x 128 e4m3, 128-byte swizzle
-  const unsigned work = smem + 147584;  // 2 x 1 x 4 i32, no swizzle
-  const unsigned Qs_full = smem + 147456;  // 2 x 1 mbarriers, arrivals a phase: 1
-  const unsigned Qs_empty = smem + 147472;  // 2 x 1 mbarriers, arrivals a phase: 4
-  const unsigned Ks_full = smem + 147488;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned Ks_empty = smem + 147504;  // 2 mbarriers, arrivals a phase: 8
-  const unsigned Vs_full = smem + 147520;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned Vs_empty = smem + 147536;  // 2 mbarriers, arrivals a phase: 4
-  const unsigned Vt_full = smem + 147552;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned Vt_empty = smem + 147568;  // 2 mbarriers, arrivals a phase: 8
-  const unsigned work_full = smem + 147840;  // 2 mbarriers, arrivals a phase: 1
-  const unsigned work_empty = smem + 147856;  // 2 mbarriers, arrivals a phase: 12
+  const unsigned Qs = smem;  // 3 x 64 x 128 e4m3, 128-byte swizzle
+  const unsigned Ks = smem + 24576;  // 3 x 64 x 128 e4m3, 128-byte swizzle
+  const unsigned Vs = smem + 49152;  // 3 x 64 x 128 e4m3, 128-byte swizzle
+  const unsigned Os = smem + 73728;  // 3 x 64 x 128 bf16, 128-byte swizzle
+  const unsigned Vt = smem + 122880;  // 3 x 128 x 64 e4m3, 64-byte swizzle
+  const unsigned work = smem + 147712;  // 2 x 1 x 4 i32, no swizzle
+  const unsigned Qs_full = smem + 147456;  // 3 x 1 mbarriers, arrivals a phase: 1
+  const unsigned Qs_empty = smem + 147480;  // 3 x 1 mbarriers, arrivals a phase: 4
+  const unsigned Ks_full = smem + 147504;  // 3 mbarriers, arrivals a phase: 1
+  const unsigned Ks_empty = smem + 147528;  // 3 mbarriers, arrivals a phase: 12
+  const unsigned Vs_full = smem + 147552;  // 3 mbarriers, arrivals a phase: 1
+  const unsigned Vs_empty = smem + 147576;  // 3 mbarriers, arrivals a phase: 4
+  const unsigned Vt_full = smem + 147600;  // 3 mbarriers, arrivals a phase: 1
+  const unsigned Vt_empty = smem + 147624;  // 3 mbarriers, arrivals a phase: 12
+  const unsigned work_full = smem + 147968;  // 2 mbarriers, arrivals a phase: 1
+  const unsigned work_empty = smem + 147984;  // 2 mbarriers, arrivals a phase: 16
   if (threadIdx.x == 0) {
     ptx::prefetch(Qs_map);
     ptx::prefetch(Ks_map);
     ptx::prefetch(Vs_map);
     ptx::prefetch(Os_map);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 8);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vs_empty + 8 * k, 4);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vt_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(Vt_empty + 8 * k, 8);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Qs_full + 8 * k, 1);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Qs_empty + 8 * k, 4);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Ks_full + 8 * k, 1);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Ks_empty + 8 * k, 12);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Vs_full + 8 * k, 1);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Vs_empty + 8 * k, 4);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Vt_full + 8 * k, 1);
+    for (int k = 0; k < 3; ++k) ptx::mbarrier_init(Vt_empty + 8 * k, 12);
     for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_full + 8 * k, 1);
-    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_empty + 8 * k, 12);
+    for (int k = 0; k < 2; ++k) ptx::mbarrier_init(work_empty + 8 * k, 16);
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
@@ -260,7 +258,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
 
   if (warpgroup == 0) {
     // role load (one thread)
-#line 74 "schedules/hopper/attention_eight_bits.wg"
+#line 129 "schedules/hopper/attention_eight_bits.wg"
     // role load : 1 warpgroup, registers 32
     ptx::setmaxnreg_dec<32>();
     const int thread = threadIdx.x & 127;  // of the warpgroup
@@ -269,13 +267,13 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
     int Vs_stage = 0, Vs_phase = 0;
     int work_stage = 0, work_phase = 0;
     if (thread == 0) {
-      const int i_blocks = (M + 127) >> 7;
+      const int i_blocks = (M + 191) / 192;
       const int total = B * G * R * i_blocks;
       int item = blockIdx.x;
       #pragma unroll 1
       while (true) {
-#line 105 "schedules/hopper/attention_eight_bits.wg"
-        // schedule turning_longest extends turning
+#line 161 "schedules/hopper/attention_eight_bits.wg"
+        // schedule turning_longest extends turning_apart
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
         ptx::mbarrier_arrive(work_full + 8 * work_stage);
@@ -292,79 +290,85 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
         const int first = max(nth * section_width.value, missing) - missing;
         const Divisor wide = nth == 0 ? section_first : section_width;
         const int outer = ptx::divided(place, wide);
-        const int i_lo = (i_blocks - 1 - outer) * 128;
+        const int i_lo = (i_blocks - 1 - outer) * 192;
         const int rest = first + place - outer * wide.value;
         const int rest2 = ptx::divided(rest, r_divisor);
         const int r = rest - rest2 * R;
         const int rest3 = ptx::divided(rest2, g_divisor);
         const int g = rest2 - rest3 * G;
         const int b = rest3;
-        const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
+        const int j_hi = min((N + 63) >> 6, (min(i_lo + 192, M) + N - M + 63) >> 6);
         const int j_n = max(j_hi, 0);
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
         // fill Qs.0
         ptx::mbarrier_wait(Qs_empty, Qs_phase ^ 1);
         ptx::mbarrier_expect(Qs_full, 8192);
         ptx::tma_load_5d(Qs, Qs_map, 0, i_lo, 0, g * R + r, b, Qs_full);
         if (j_n > 0) {
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
           // fill Ks[j+1]
           ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
-          ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 16384);
-          ptx::tma_load_5d(Ks + Ks_stage * 16384, Ks_map, 0, j_hi * 128 - 128, 0, g, b, Ks_full + 8 * Ks_stage);
-          if (++Ks_stage == 2) {
+          ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 8192);
+          ptx::tma_load_5d(Ks + Ks_stage * 8192, Ks_map, 0, j_hi * 64 - 64, 0, g, b, Ks_full + 8 * Ks_stage);
+          if (++Ks_stage == 3) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
           // fill Qs.rest
           ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
           ptx::mbarrier_expect(Qs_full + 8, 8192);
           ptx::tma_load_5d(Qs + 8192, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
+          ptx::mbarrier_wait(Qs_empty + 16, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 16, 8192);
+          ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
           Qs_phase ^= 1;
           #pragma unroll 1
           for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
             // fill Ks[j+1]
             ptx::mbarrier_wait(Ks_empty + 8 * Ks_stage, Ks_phase ^ 1);
-            ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 16384);
-            ptx::tma_load_5d(Ks + Ks_stage * 16384, Ks_map, 0, j_hi * 128 - j_pos * 128 - 256, 0, g, b,
+            ptx::mbarrier_expect(Ks_full + 8 * Ks_stage, 8192);
+            ptx::tma_load_5d(Ks + Ks_stage * 8192, Ks_map, 0, j_hi * 64 - j_pos * 64 - 128, 0, g, b,
                 Ks_full + 8 * Ks_stage);
-            if (++Ks_stage == 2) {
+            if (++Ks_stage == 3) {
               Ks_stage = 0;
               Ks_phase ^= 1;
             }
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
             // fill Vs[j]
             ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
-            ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 16384);
-            ptx::tma_load_5d(Vs + Vs_stage * 16384, Vs_map, 0, j_hi * 128 - j_pos * 128 - 128, 0, g, b,
+            ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 8192);
+            ptx::tma_load_5d(Vs + Vs_stage * 8192, Vs_map, 0, j_hi * 64 - j_pos * 64 - 64, 0, g, b,
                 Vs_full + 8 * Vs_stage);
-            if (++Vs_stage == 2) {
+            if (++Vs_stage == 3) {
               Vs_stage = 0;
               Vs_phase ^= 1;
             }
           }
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
           // fill Vs[j]
           ptx::mbarrier_wait(Vs_empty + 8 * Vs_stage, Vs_phase ^ 1);
-          ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 16384);
-          ptx::tma_load_5d(Vs + Vs_stage * 16384, Vs_map, 0, j_hi * 128 - j_n * 128, 0, g, b, Vs_full + 8 * Vs_stage);
-          if (++Vs_stage == 2) {
+          ptx::mbarrier_expect(Vs_full + 8 * Vs_stage, 8192);
+          ptx::tma_load_5d(Vs + Vs_stage * 8192, Vs_map, 0, j_hi * 64 - j_n * 64, 0, g, b, Vs_full + 8 * Vs_stage);
+          if (++Vs_stage == 3) {
             Vs_stage = 0;
             Vs_phase ^= 1;
           }
         }
         else {
-#line 85 "schedules/hopper/attention_eight_bits.wg"
+#line 140 "schedules/hopper/attention_eight_bits.wg"
           // fill Qs.rest
           ptx::mbarrier_wait(Qs_empty + 8, Qs_phase ^ 1);
           ptx::mbarrier_expect(Qs_full + 8, 8192);
           ptx::tma_load_5d(Qs + 8192, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
+          ptx::mbarrier_wait(Qs_empty + 16, Qs_phase ^ 1);
+          ptx::mbarrier_expect(Qs_full + 16, 8192);
+          ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 128, 0, g * R + r, b, Qs_full + 16);
           Qs_phase ^= 1;
         }
-#line 105 "schedules/hopper/attention_eight_bits.wg"
-        // schedule turning_longest extends turning
+#line 161 "schedules/hopper/attention_eight_bits.wg"
+        // schedule turning_longest extends turning_apart
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
       }
       // the last CTA to leave sets the counter back
@@ -376,19 +380,19 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
   }
   else if (warpgroup < 2) {
     // role turn
-#line 75 "schedules/hopper/attention_eight_bits.wg"
-    // role turn : 1 warpgroup, registers 64
-    ptx::setmaxnreg_dec<64>();
+#line 130 "schedules/hopper/attention_eight_bits.wg"
+    // role turn : 1 warpgroup, registers 40
+    ptx::setmaxnreg_dec<40>();
     const int lane = threadIdx.x & 31;
     const int thread = threadIdx.x & 127;  // of the warpgroup
     int Vs_stage = 0, Vs_phase = 0;
     int Vt_stage = 0, Vt_phase = 0;
     int work_stage = 0, work_phase = 0;
-    const int i_blocks = (M + 127) >> 7;
+    const int i_blocks = (M + 191) / 192;
     #pragma unroll 1
     while (true) {
-#line 105 "schedules/hopper/attention_eight_bits.wg"
-      // schedule turning_longest extends turning
+#line 161 "schedules/hopper/attention_eight_bits.wg"
+      // schedule turning_longest extends turning_apart
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
       if (lane == 0) ptx::mbarrier_arrive(work_empty + 8 * work_stage);
@@ -404,49 +408,49 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
       const int place = whole - max(nth * section_items.value, skipped);
       const Divisor wide = nth == 0 ? section_first : section_width;
       const int outer = ptx::divided(place, wide);
-      const int i_lo = (i_blocks - 1 - outer) * 128;
-      const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
+      const int i_lo = (i_blocks - 1 - outer) * 192;
+      const int j_hi = min((N + 63) >> 6, (min(i_lo + 192, M) + N - M + 63) >> 6);
       const int j_n = max(j_hi, 0);
-      const int j_seen_to = min(i_lo + 128, M) + N - M;
+      const int j_seen_to = min(i_lo + 192, M) + N - M;
       #pragma unroll 1
       for (int j_pos = 0; j_pos < j_n; ++j_pos) {
         // no row sees these: a NaN in them must not count
-        if (j_seen_to < min(j_hi * 128, N) && j_pos >= 0 && j_pos == 0) {
-#line 87 "schedules/hopper/attention_eight_bits.wg"
+        if (j_seen_to < min(j_hi * 64, N) && j_pos >= 0 && j_pos == 0) {
+#line 142 "schedules/hopper/attention_eight_bits.wg"
           // pack Vt[j]
           ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
           {
-            const unsigned tile = Vs + Vs_stage * 16384;
-            const int clear_from = max(j_seen_to + j_pos * 128 - j_hi * 128 + 128, 0) * 8;
-            const int clear_to = min(min(j_hi * 128, N) + j_pos * 128 - j_hi * 128 + 128, 128) * 8;
+            const unsigned tile = Vs + Vs_stage * 8192;
+            const int clear_from = max(j_seen_to + j_pos * 64 - j_hi * 64 + 64, 0) * 8;
+            const int clear_to = min(min(j_hi * 64, N) + j_pos * 64 - j_hi * 64 + 64, 64) * 8;
             #pragma unroll 1
             for (int panel = 0; panel < 1; ++panel) {
               #pragma unroll 1
               for (int at = clear_from + thread; at < clear_to; at += 128)
-                ptx::clear_shared_16(tile + panel * 16384 + at * 16);
+                ptx::clear_shared_16(tile + panel * 8192 + at * 16);
             }
           }
           // cleared
           ptx::bar_sync(0 + 1, 128);
         }
-#line 87 "schedules/hopper/attention_eight_bits.wg"
+#line 142 "schedules/hopper/attention_eight_bits.wg"
         // pack Vt[j]
         ptx::mbarrier_wait(Vs_full + 8 * Vs_stage, Vs_phase);
         ptx::mbarrier_wait(Vt_empty + 8 * Vt_stage, Vt_phase ^ 1);
         {
-          const unsigned tile = Vt + Vt_stage * 16384;
-          const unsigned start = Vs + Vs_stage * 16384;
+          const unsigned tile = Vt + Vt_stage * 8192;
+          const unsigned start = Vs + Vs_stage * 8192;
           #pragma unroll
           for (int turn = 0; turn < 2; ++turn) {
             const int block = thread / 32 + turn * 4;
             const int line = block * 16 + lane % 8 * 2 + lane / 8 % 2, column = lane / 16 * 16;
             #pragma unroll
-            for (int k = 0; k < 4; ++k) {
+            for (int k = 0; k < 2; ++k) {
               unsigned r2[4];
-              ptx::ldmatrix_t(r2, start + (((k * 32 + lane) * 128 + (block * 16) * 1) ^ ((k * 32 + lane) & 7) * 16));
+              ptx::ldmatrix_t(r2, start + k * 4096 + ((lane * 128 + (block * 16) * 1) ^ (lane & 7) * 16));
               const unsigned t[4] = {ptx::bytes_of(r2[0], r2[1], 0x6420), ptx::bytes_of(r2[0], r2[1], 0x7531),
                   ptx::bytes_of(r2[2], r2[3], 0x6420), ptx::bytes_of(r2[2], r2[3], 0x7531)};
-              ptx::stmatrix(tile + ((line * 128 + (k * 32 + column) * 1) ^ (line & 7) * 16), t);
+              ptx::stmatrix(tile + ((line * 64 + (k * 32 + column) * 1) ^ (line >> 1 & 3) * 16), t);
             }
           }
         }
@@ -456,12 +460,12 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
         if (thread == 0) {
           ptx::mbarrier_arrive(Vt_full + 8 * Vt_stage);
         }
-        if (++Vt_stage == 2) {
+        if (++Vt_stage == 3) {
           Vt_stage = 0;
           Vt_phase ^= 1;
         }
         if (lane == 0) ptx::mbarrier_arrive(Vs_empty + 8 * Vs_stage);
-        if (++Vs_stage == 2) {
+        if (++Vs_stage == 3) {
           Vs_stage = 0;
           Vs_phase ^= 1;
         }
@@ -470,9 +474,9 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
   }
   else {
     // role math
-#line 76 "schedules/hopper/attention_eight_bits.wg"
-    // role math : 2 warpgroups, registers 208, split i
-    ptx::setmaxnreg_inc<208>();
+#line 131 "schedules/hopper/attention_eight_bits.wg"
+    // role math : 3 warpgroups, registers 136, split i
+    ptx::setmaxnreg_inc<136>();
     const int wg = warpgroup - 2;
     const int lane = threadIdx.x & 31;
     const unsigned Qs_matrix = Qs / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
@@ -480,28 +484,28 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
     const int first_col = lane % 4 * 2;  // of its fragments
     const int thread = threadIdx.x & 127;  // of the warpgroup
     const int row = thread / 32 * 16 + lane / 4;  // of its fragments: row and row + 8
-    const unsigned Vt_matrix = Vt / 16 + 0x10000;  // descriptor: K-major, 128-byte swizzle, LBO 16, SBO 1024
+    const unsigned Vt_matrix = Vt / 16 + 0x10000;  // descriptor: K-major, 64-byte swizzle, LBO 16, SBO 512
     int Qs_phase = 0;
     int Ks_stage = 0, Ks_phase = 0;
     int Vt_stage = 0, Vt_phase = 0;
     int work_stage = 0, work_phase = 0;
-    float S[64];
+    float S[32];
     float W[64];
     float P_max[2];
     float P_max_ref[2];
     float P_max_room[2];
     float P_max_off[2];
     float P_sum[2];
-    unsigned P_frag[16];
+    unsigned P_frag[8];
     float P_max_new[2];
     bool P_max_grown;  // one for the warp
     float P_max_corr[2];
-    float (&P)[64] = S;
-    const int i_blocks2 = (M + 127) >> 7;
+    float (&P)[32] = S;
+    const int i_blocks2 = (M + 191) / 192;
     #pragma unroll 1
     while (true) {
-#line 105 "schedules/hopper/attention_eight_bits.wg"
-      // schedule turning_longest extends turning
+#line 161 "schedules/hopper/attention_eight_bits.wg"
+      // schedule turning_longest extends turning_apart
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
       if (lane == 0) ptx::mbarrier_arrive(work_empty + 8 * work_stage);
@@ -518,74 +522,72 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
       const int first = max(nth * section_width.value, missing) - missing;
       const Divisor wide = nth == 0 ? section_first : section_width;
       const int outer = ptx::divided(place, wide);
-      const int i_lo = (i_blocks2 - 1 - outer) * 128;
+      const int i_lo = (i_blocks2 - 1 - outer) * 192;
       const int rest = first + place - outer * wide.value;
       const int rest2 = ptx::divided(rest, r_divisor);
       const int r = rest - rest2 * R;
       const int rest3 = ptx::divided(rest2, g_divisor);
       const int g = rest2 - rest3 * G;
       const int b = rest3;
-      const int j_hi = min((N + 127) >> 7, (min(i_lo + 128, M) + N - M + 127) >> 7);
+      const int j_hi = min((N + 63) >> 6, (min(i_lo + 192, M) + N - M + 63) >> 6);
       const int j_n = max(j_hi, 0);
-      const int j_where = j_hi - ((i_lo + wg * 64 + N - M + 1) >> 7);
-      const int j_some = min(max(min(j_n, j_hi) - max(j_hi - min((N + 127) >> 7, (min(i_lo + wg * 64 + 64,
-          M) + N - M + 127) >> 7), 0), 0), 1) * min(max(M - i_lo - wg * 64, 0), 1);
-      const int j_first = j_n + max(j_hi - min((N + 127) >> 7, (min(i_lo + wg * 64 + 64, M) + N - M + 127) >> 7),
+      const int j_where = j_hi - ((i_lo + wg * 64 + N - M + 1) >> 6);
+      const int j_some = min(max(min(j_n, j_hi) - max(j_hi - min((N + 63) >> 6, (min(i_lo + wg * 64 + 64,
+          M) + N - M + 63) >> 6), 0), 0), 1) * min(max(M - i_lo - wg * 64, 0), 1);
+      const int j_first = j_n + max(j_hi - min((N + 63) >> 6, (min(i_lo + wg * 64 + 64, M) + N - M + 63) >> 6),
           0) * j_some - j_n * j_some;
       const int j_last = j_n + min(j_n, j_hi) * j_some - j_n * j_some;
-#line 90 "schedules/hopper/attention_eight_bits.wg"
+#line 145 "schedules/hopper/attention_eight_bits.wg"
       // await Qs
       ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = 0; j_empty < j_first; ++j_empty) {
-#line 91 "schedules/hopper/attention_eight_bits.wg"
+#line 146 "schedules/hopper/attention_eight_bits.wg"
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 2) {
+        if (++Ks_stage == 3) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
         ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
-        if (++Vt_stage == 2) {
+        if (++Vt_stage == 3) {
           Vt_stage = 0;
           Vt_phase ^= 1;
         }
       }
       if (j_first < j_last) {
-#line 92 "schedules/hopper/attention_eight_bits.wg"
+#line 147 "schedules/hopper/attention_eight_bits.wg"
         // issue S[j+1] = wgmma(Qs, Ks[j+1])
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
         ptx::fresh(S);
         const unsigned Qs_at = Qs_matrix + wg * 512;
-        const unsigned Ks_at = Ks_matrix + Ks_stage * 1024;
+        const unsigned Ks_at = Ks_matrix + Ks_stage * 512;
         #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const unsigned long long a_matrix = ptx::matrix(Qs_at + 2 * k, 0x40000040);
           const unsigned long long b_matrix = ptx::matrix(Ks_at + 2 * k, 0x40000040);
-          ptx::wgmma_m64n128k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
+          ptx::wgmma_m64n64k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
         }
         ptx::wgmma_commit();
-#line 94 "schedules/hopper/attention_eight_bits.wg"
+#line 149 "schedules/hopper/attention_eight_bits.wg"
         // await S[j+1]
         ptx::wgmma_wait<0>();
         ptx::ready(S);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 2) {
+        if (++Ks_stage == 3) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-#line 95 "schedules/hopper/attention_eight_bits.wg"
+#line 150 "schedules/hopper/attention_eight_bits.wg"
         // compute P.max[j+1]
-        // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, ((S * q[b, g]) * k[b, g]), -inf)
+        // S = select(N - j - 1 >= 0 and i + N - M - j >= 0, S, -inf)
         {
-          const int j_first2 = j_hi * 128 - j_first * 128 - 128 + first_col;
+          const int j_first2 = j_hi * 64 - j_first * 64 - 64 + first_col;
           const int limit = N - j_first2 - 1;
-          const float f = q_ptr[b * q_stride0 + g * q_stride1];
-          const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
           int limit2[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half) {
@@ -593,10 +595,10 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             limit2[half] = min(limit, i_row + N - M - j_first2);
           }
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 32; ++at) {
             const int half = at / 2 % 2;
             const int col = at / 4 * 8 + at % 2;
-            S[at] = (col <= limit2[half]) ? ((S[at] * f) * f2) : -ptx::infinity();
+            S[at] = (col <= limit2[half]) ? S[at] : -ptx::infinity();
           }
         }
         // P.max = max(S over j)
@@ -606,7 +608,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
           for (int half = 0; half < 2; ++half)
             acc[half] = -ptx::infinity();
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 32; ++at) {
             const int half = at / 2 % 2;
             acc[half] = ptx::max_nan(acc[half], S[at]);
           }
@@ -618,32 +620,44 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, ((P.max.ref * scale.1) - 4.0), -4.0)
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f)
-              ? ((P_max_ref[half] * scale_1) - 4.0f) : -4.0f;
-#line 97 "schedules/hopper/attention_eight_bits.wg"
-        // compute P[j+1]
-        // P = exp2((((S - P.max.ref) * scale.1) + 4.0))
+        // P.max.off = select(abs((P.max.ref * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
         {
+          const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 8.0f) : -8.0f;
+        }
+#line 151 "schedules/hopper/attention_eight_bits.wg"
+        // compute P[j+1]
+        // P = select(N - j - 1 >= 0 and i + N - M - j >= 0, exp2((((S - P.max.ref) * (((q[b, g] * scale) * ...
+        {
+          const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
           float offset[2];
           #pragma unroll
           for (int half = 0; half < 2; ++half)
-            offset[half] = P_max_ref[half] * scale_1;
+            offset[half] = P_max_ref[half] * f;
           // the rounding of a large offset would swamp the difference: then subtract first
           if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 32; ++at) {
               const int half = at / 2 % 2;
               P[at] -= P_max_ref[half];
             }
             offset[0] = offset[1] = 0.0f;
           }
+          const int j_first2 = j_hi * 64 - j_first * 64 - 64 + first_col;
+          const int limit = N - j_first2 - 1;
+          int limit2[2];
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int half = 0; half < 2; ++half) {
+            const int i_row = i_lo + wg * 64 + row + 8 * half;
+            limit2[half] = min(limit, i_row + N - M - j_first2);
+          }
+          #pragma unroll
+          for (int at = 0; at < 32; ++at) {
             const int half = at / 2 % 2;
-            P[at] = ptx::exp2(fmaf(P[at], scale_1, -offset[half]) + 4.0f);
+            const int col = at / 4 * 8 + at % 2;
+            P[at] = ptx::choose(col <= limit2[half], ptx::exp2(fmaf(P[at], f, -offset[half]) + 8.0f), 0.0f);
           }
         }
         // P.sum = sum(P over j) of this lane
@@ -653,7 +667,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
           for (int half = 0; half < 2; ++half)
             acc[half] = 0.0f;
           #pragma unroll
-          for (int at = 0; at < 64; ++at) {
+          for (int at = 0; at < 32; ++at) {
             const int half = at / 2 % 2;
             acc[half] = acc[half] + P[at];
           }
@@ -661,66 +675,64 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
           for (int half = 0; half < 2; ++half)
             P_sum[half] = acc[half];
         }
-        // P.max.room = how far below P.sum, by up to 2^4, one summand stays
+        // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_room[half] = ((P_max_off[half] == -4.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-4.0f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.03125f)));
-#line 98 "schedules/hopper/attention_eight_bits.wg"
+          P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-0.5f,
+              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
+#line 153 "schedules/hopper/attention_eight_bits.wg"
         // pack P[j+1]
         #pragma unroll
-        for (int at = 0; at < 16; ++at)
+        for (int at = 0; at < 8; ++at)
           P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
               P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
               P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-        // rescale W when grown by 4
+#line 154 "schedules/hopper/attention_eight_bits.wg"
+        // rescale W when grown by 0.5
         ptx::fresh(W);
         // mask {where: partial}
         #pragma unroll 1
         for (int j_pos = j_first; j_pos < min(j_where - 1, j_last - 1); ++j_pos) {
-#line 92 "schedules/hopper/attention_eight_bits.wg"
+#line 147 "schedules/hopper/attention_eight_bits.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           ptx::wgmma_fence();
           ptx::fresh(S);
           const unsigned Qs_at2 = Qs_matrix + wg * 512;
-          const unsigned Ks_at2 = Ks_matrix + Ks_stage * 1024;
+          const unsigned Ks_at2 = Ks_matrix + Ks_stage * 512;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {
             const unsigned long long a_matrix = ptx::matrix(Qs_at2 + 2 * k, 0x40000040);
             const unsigned long long b_matrix = ptx::matrix(Ks_at2 + 2 * k, 0x40000040);
-            ptx::wgmma_m64n128k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
+            ptx::wgmma_m64n64k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 93 "schedules/hopper/attention_eight_bits.wg"
+#line 148 "schedules/hopper/attention_eight_bits.wg"
           // issue W += wgmma(Pr[j], Vt[j])
           ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
           ptx::wgmma_fence();
-          const unsigned Vt_at = Vt_matrix + Vt_stage * 1024;
+          const unsigned Vt_at = Vt_matrix + Vt_stage * 512;
           #pragma unroll
-          for (int k = 0; k < 4; ++k) {
-            const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x40000040);
+          for (int k = 0; k < 2; ++k) {
+            const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x80000020);
             ptx::wgmma_m64n128k32_e4m3_rs(W, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
                 b_matrix, k != 0 || j_first < j_pos);
           }
           ptx::wgmma_commit();
-#line 94 "schedules/hopper/attention_eight_bits.wg"
+#line 149 "schedules/hopper/attention_eight_bits.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
           if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-          if (++Ks_stage == 2) {
+          if (++Ks_stage == 3) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 95 "schedules/hopper/attention_eight_bits.wg"
+#line 150 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
-          // S = select(i + N - M - j >= 0, ((S * q[b, g]) * k[b, g]), -inf)
+          // S = select(i + N - M - j >= 0, S, -inf)
           {
-            const int j_first2 = j_hi * 128 - j_pos * 128 - 256 + first_col;
-            const float f = q_ptr[b * q_stride0 + g * q_stride1];
-            const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
+            const int j_first2 = j_hi * 64 - j_pos * 64 - 128 + first_col;
             int limit[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half) {
@@ -728,10 +740,10 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
               limit[half] = i_row + N - M - j_first2;
             }
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 32; ++at) {
               const int half = at / 2 % 2;
               const int col = at / 4 * 8 + at % 2;
-              S[at] = (col <= limit[half]) ? ((S[at] * f) * f2) : -ptx::infinity();
+              S[at] = (col <= limit[half]) ? S[at] : -ptx::infinity();
             }
           }
           // P.max.new = max(P.max, S over j) of this lane
@@ -741,7 +753,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             for (int half = 0; half < 2; ++half)
               acc[half] = P_max[half];
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 32; ++at) {
               const int half = at / 2 % 2;
               acc[half] = ptx::max_nan(acc[half], S[at]);
             }
@@ -749,12 +761,13 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             for (int half = 0; half < 2; ++half)
               P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
+          // P.max.grown = ((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) < P.ma...
           {
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
@@ -766,54 +779,63 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+            // P.max.corr = exp2(((P.max - P.max.ref) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * f);
+            }
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
-            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, ((P.max.ref * scale.1) - 4.0), -4.0)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f)
-                  ? ((P_max_ref[half] * scale_1) - 4.0f) : -4.0f;
+            // P.max.off = select(abs((P.max.ref * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 8.0f) : -8.0f;
+            }
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
           }
-#line 96 "schedules/hopper/attention_eight_bits.wg"
-          // await W[j]
-          ptx::wgmma_wait<0>();
-          ptx::ready(W);
-          if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
-          if (++Vt_stage == 2) {
-            Vt_stage = 0;
-            Vt_phase ^= 1;
-          }
-#line 97 "schedules/hopper/attention_eight_bits.wg"
+#line 151 "schedules/hopper/attention_eight_bits.wg"
           // compute P[j+1]
           if (P_max_grown) {
-            // S = (S - select(P.max.off == -4.0, P.max.ref, 0.0))
+            // S = (S - select(P.max.off == -8.0, P.max.ref, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == -4.0f) ? P_max_ref[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 64; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == -8.0f) ? P_max_ref[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 32; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }
-          // P = exp2(((S * scale.1) - P.max.off))
-          #pragma unroll
-          for (int at = 0; at < 64; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
+          // P = select(i + N - M - j >= 0, exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) -...
+          {
+            const int j_first2 = j_hi * 64 - j_pos * 64 - 128 + first_col;
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+            int limit[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half) {
+              const int i_row = i_lo + wg * 64 + row + 8 * half;
+              limit[half] = i_row + N - M - j_first2;
+            }
+            #pragma unroll
+            for (int at = 0; at < 32; ++at) {
+              const int half = at / 2 % 2;
+              const int col = at / 4 * 8 + at % 2;
+              P[at] = ptx::choose(col <= limit[half], ptx::exp2((S[at] * f) - P_max_off[half]), 0.0f);
+            }
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -822,7 +844,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             for (int half = 0; half < 2; ++half)
               acc[half] = P_sum[half];
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 32; ++at) {
               const int half = at / 2 % 2;
               acc[half] = acc[half] + P[at];
             }
@@ -831,21 +853,30 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
               P_sum[half] = acc[half];
           }
           if (P_max_grown) {
-            // P.max.room = how far below P.sum, by up to 2^4, one summand stays
+            // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = ((P_max_off[half] == -4.0f) && (P_max[half] != 0.0f))
-                  ? ptx::infinity() : fmaxf(-4.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.03125f)));
+              P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f))
+                  ? ptx::infinity() : fmaxf(-0.5f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
           }
-#line 98 "schedules/hopper/attention_eight_bits.wg"
+#line 152 "schedules/hopper/attention_eight_bits.wg"
+          // await W[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(W);
+          if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
+          if (++Vt_stage == 3) {
+            Vt_stage = 0;
+            Vt_phase ^= 1;
+          }
+#line 153 "schedules/hopper/attention_eight_bits.wg"
           // pack P[j+1]
           #pragma unroll
-          for (int at = 0; at < 16; ++at)
+          for (int at = 0; at < 8; ++at)
             P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
                 P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
                 P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-          // rescale W when grown by 4
+#line 154 "schedules/hopper/attention_eight_bits.wg"
+          // rescale W when grown by 0.5
           if (P_max_grown) {
             // W = (W * P.max.corr)
             #pragma unroll
@@ -857,51 +888,43 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
         }
         #pragma unroll 1
         for (int j_pos = max(j_first, min(j_where - 1, j_last - 1)); j_pos < j_last - 1; ++j_pos) {
-#line 92 "schedules/hopper/attention_eight_bits.wg"
+#line 147 "schedules/hopper/attention_eight_bits.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           ptx::wgmma_fence();
           ptx::fresh(S);
           const unsigned Qs_at2 = Qs_matrix + wg * 512;
-          const unsigned Ks_at2 = Ks_matrix + Ks_stage * 1024;
+          const unsigned Ks_at2 = Ks_matrix + Ks_stage * 512;
           #pragma unroll
           for (int k = 0; k < 4; ++k) {
             const unsigned long long a_matrix = ptx::matrix(Qs_at2 + 2 * k, 0x40000040);
             const unsigned long long b_matrix = ptx::matrix(Ks_at2 + 2 * k, 0x40000040);
-            ptx::wgmma_m64n128k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
+            ptx::wgmma_m64n64k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 93 "schedules/hopper/attention_eight_bits.wg"
+#line 148 "schedules/hopper/attention_eight_bits.wg"
           // issue W += wgmma(Pr[j], Vt[j])
           ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
           ptx::wgmma_fence();
-          const unsigned Vt_at = Vt_matrix + Vt_stage * 1024;
+          const unsigned Vt_at = Vt_matrix + Vt_stage * 512;
           #pragma unroll
-          for (int k = 0; k < 4; ++k) {
-            const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x40000040);
+          for (int k = 0; k < 2; ++k) {
+            const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x80000020);
             ptx::wgmma_m64n128k32_e4m3_rs(W, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
                 b_matrix, k != 0 || j_first < j_pos);
           }
           ptx::wgmma_commit();
-#line 94 "schedules/hopper/attention_eight_bits.wg"
+#line 149 "schedules/hopper/attention_eight_bits.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
           if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-          if (++Ks_stage == 2) {
+          if (++Ks_stage == 3) {
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 95 "schedules/hopper/attention_eight_bits.wg"
+#line 150 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
-          // S = ((S * q[b, g]) * k[b, g])
-          {
-            const float f = q_ptr[b * q_stride0 + g * q_stride1];
-            const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
-            #pragma unroll
-            for (int at = 0; at < 64; ++at)
-              S[at] = (S[at] * f) * f2;
-          }
           // P.max.new = max(P.max, S over j) of this lane
           {
             float acc[2];
@@ -909,7 +932,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             for (int half = 0; half < 2; ++half)
               acc[half] = P_max[half];
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 32; ++at) {
               const int half = at / 2 % 2;
               acc[half] = ptx::max_nan(acc[half], S[at]);
             }
@@ -917,12 +940,13 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             for (int half = 0; half < 2; ++half)
               P_max_new[half] = acc[half];
           }
-          // P.max.grown = ((P.max - P.max.new) * scale.1) < P.max.room in some row of the warp
+          // P.max.grown = ((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) < P.ma...
           {
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
             bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * scale_1) < P_max_room[half];
+              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
             P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
           }
           if (P_max_grown) {
@@ -930,58 +954,55 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max_new[half] = ptx::quad_max(P_max_new[half]);
-            // P.max.ref = select(P.max.new == -inf, 0.0, P.max.new)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_ref[half] = (P_max_new[half] == -ptx::infinity()) ? 0.0f : P_max_new[half];
-            // P.max.corr = exp2(((P.max - P.max.ref) * scale.1))
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_ref[half]) * scale_1);
+            // P.max.corr = exp2(((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
+            }
             // P.sum = (P.sum * P.max.corr)
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_sum[half] = P_sum[half] * P_max_corr[half];
-            // P.max.off = select(abs((P.max.ref * scale.1)) <= 1024.0, ((P.max.ref * scale.1) - 4.0), -4.0)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_off[half] = (fabsf(P_max_ref[half] * scale_1) <= 1024.0f)
-                  ? ((P_max_ref[half] * scale_1) - 4.0f) : -4.0f;
+            // P.max.off = select(abs((P.max.new * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
+            {
+              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+              #pragma unroll
+              for (int half = 0; half < 2; ++half)
+                P_max_off[half] = (fabsf(P_max_new[half] * f) <= 1024.0f) ? ((P_max_new[half] * f) - 8.0f) : -8.0f;
+            }
             // P.max = P.max.new
             #pragma unroll
             for (int half = 0; half < 2; ++half)
               P_max[half] = P_max_new[half];
           }
-#line 96 "schedules/hopper/attention_eight_bits.wg"
-          // await W[j]
-          ptx::wgmma_wait<0>();
-          ptx::ready(W);
-          if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
-          if (++Vt_stage == 2) {
-            Vt_stage = 0;
-            Vt_phase ^= 1;
-          }
-#line 97 "schedules/hopper/attention_eight_bits.wg"
+#line 151 "schedules/hopper/attention_eight_bits.wg"
           // compute P[j+1]
           if (P_max_grown) {
-            // S = (S - select(P.max.off == -4.0, P.max.ref, 0.0))
+            // S = (S - select(P.max.off == -8.0, P.max, 0.0))
             {
-              float f[2];
+              float less[2];
               #pragma unroll
               for (int half = 0; half < 2; ++half)
-                f[half] = (P_max_off[half] == -4.0f) ? P_max_ref[half] : 0.0f;
-              #pragma unroll
-              for (int at = 0; at < 64; ++at) {
-                const int half = at / 2 % 2;
-                S[at] = S[at] - f[half];
+                less[half] = (P_max_off[half] == -8.0f) ? P_max[half] : 0.0f;
+              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
+                #pragma unroll
+                for (int at = 0; at < 32; ++at) {
+                  const int half = at / 2 % 2;
+                  S[at] -= less[half];
+                }
               }
             }
           }
-          // P = exp2(((S * scale.1) - P.max.off))
-          #pragma unroll
-          for (int at = 0; at < 64; ++at) {
-            const int half = at / 2 % 2;
-            P[at] = ptx::exp2((S[at] * scale_1) - P_max_off[half]);
+          // P = exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) - P.max.off))
+          {
+            const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+            #pragma unroll
+            for (int at = 0; at < 32; ++at) {
+              const int half = at / 2 % 2;
+              P[at] = ptx::exp2((S[at] * f) - P_max_off[half]);
+            }
           }
           // P.sum = sum(P.sum, P over j) of this lane
           {
@@ -990,7 +1011,7 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             for (int half = 0; half < 2; ++half)
               acc[half] = P_sum[half];
             #pragma unroll
-            for (int at = 0; at < 64; ++at) {
+            for (int at = 0; at < 32; ++at) {
               const int half = at / 2 % 2;
               acc[half] = acc[half] + P[at];
             }
@@ -999,21 +1020,30 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
               P_sum[half] = acc[half];
           }
           if (P_max_grown) {
-            // P.max.room = how far below P.sum, by up to 2^4, one summand stays
+            // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_room[half] = ((P_max_off[half] == -4.0f) && (P_max[half] != 0.0f))
-                  ? ptx::infinity() : fmaxf(-4.0f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.03125f)));
+              P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f))
+                  ? ptx::infinity() : fmaxf(-0.5f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
           }
-#line 98 "schedules/hopper/attention_eight_bits.wg"
+#line 152 "schedules/hopper/attention_eight_bits.wg"
+          // await W[j]
+          ptx::wgmma_wait<0>();
+          ptx::ready(W);
+          if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
+          if (++Vt_stage == 3) {
+            Vt_stage = 0;
+            Vt_phase ^= 1;
+          }
+#line 153 "schedules/hopper/attention_eight_bits.wg"
           // pack P[j+1]
           #pragma unroll
-          for (int at = 0; at < 16; ++at)
+          for (int at = 0; at < 8; ++at)
             P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
                 P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
                 P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-          // rescale W when grown by 4
+#line 154 "schedules/hopper/attention_eight_bits.wg"
+          // rescale W when grown by 0.5
           if (P_max_grown) {
             // W = (W * P.max.corr)
             #pragma unroll
@@ -1023,24 +1053,24 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
             }
           }
         }
-#line 93 "schedules/hopper/attention_eight_bits.wg"
+#line 148 "schedules/hopper/attention_eight_bits.wg"
         // issue W += wgmma(Pr[j], Vt[j])
         ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
         ptx::wgmma_fence();
-        const unsigned Vt_at = Vt_matrix + Vt_stage * 1024;
+        const unsigned Vt_at = Vt_matrix + Vt_stage * 512;
         #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x40000040);
+        for (int k = 0; k < 2; ++k) {
+          const unsigned long long b_matrix = ptx::matrix(Vt_at + 2 * k, 0x80000020);
           ptx::wgmma_m64n128k32_e4m3_rs(W, P_frag[4 * k], P_frag[4 * k + 1], P_frag[4 * k + 2], P_frag[4 * k + 3],
               b_matrix, k != 0 || j_first + 2 <= j_last);
         }
         ptx::wgmma_commit();
-#line 96 "schedules/hopper/attention_eight_bits.wg"
+#line 152 "schedules/hopper/attention_eight_bits.wg"
         // await W[j]
         ptx::wgmma_wait<0>();
         ptx::ready(W);
         if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
-        if (++Vt_stage == 2) {
+        if (++Vt_stage == 3) {
           Vt_stage = 0;
           Vt_phase ^= 1;
         }
@@ -1058,10 +1088,10 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_room[half] = 0.0f;
-        // P.max.off = -4.0
+        // P.max.off = -8.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
-          P_max_off[half] = -4.0f;
+          P_max_off[half] = -8.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
@@ -1070,26 +1100,26 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
       // mask {empty}
       #pragma unroll 1
       for (int j_empty = j_last; j_empty < j_n; ++j_empty) {
-#line 91 "schedules/hopper/attention_eight_bits.wg"
+#line 146 "schedules/hopper/attention_eight_bits.wg"
         // for j
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         if (lane == 0) ptx::mbarrier_arrive(Ks_empty + 8 * Ks_stage);
-        if (++Ks_stage == 2) {
+        if (++Ks_stage == 3) {
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
         ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
         if (lane == 0) ptx::mbarrier_arrive(Vt_empty + 8 * Vt_stage);
-        if (++Vt_stage == 2) {
+        if (++Vt_stage == 3) {
           Vt_stage = 0;
           Vt_phase ^= 1;
         }
       }
-#line 99 "schedules/hopper/attention_eight_bits.wg"
-      // rescale W when grown by 4
+#line 154 "schedules/hopper/attention_eight_bits.wg"
+      // rescale W when grown by 0.5
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 101 "schedules/hopper/attention_eight_bits.wg"
+#line 156 "schedules/hopper/attention_eight_bits.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row
@@ -1097,32 +1127,34 @@ attention_eight_bits_turning_longest(const __grid_constant__ TMap Qs_map, const 
       for (int half = 0; half < 2; ++half)
         P_sum[half] = ptx::quad_sum(P_sum[half]);
       // finish L
-      // L[b, g * R + r, i] = ((P.max * scale) + (log2((P.sum * 0.0625)) * 0.6931471805599453))
+      // L[b, g * R + r, i] = ((((P.max * q[b, g]) * scale) * k[b, g]) + (log2((P.sum * 0.00390625)) * 0.6...
       {
         if (lane % 4 == 0) {
           float* L_at = L_ptr + b * L_stride0 + (g * R + r) * L_stride1;
+          const float f = q_ptr[b * q_stride0 + g * q_stride1];
+          const float f2 = k_ptr[b * k_stride0 + g * k_stride1];
           #pragma unroll
           for (int half = 0; half < 2; ++half) {
             const int i_row = i_lo + wg * 64 + row + 8 * half;
-            if (i_row < M) L_at[i_row * L_stride2] = (P_max[half] * scale) + (log2f(P_sum[half] * 0.0625f) * 0.6931472f);
+            if (i_row < M) L_at[i_row * L_stride2] = (((P_max[half] * f) * scale) * f2) + (log2f(P_sum[half] * 0.00390625f) * 0.6931472f);
           }
         }
       }
       // finish O
-      // W = select((P.sum * 0.0625) == 0.0, 0.0, (((W * 0.0625) * rcp((P.sum * 0.0625))) * v[b, g]))
+      // W = select((P.sum * 0.00390625) == 0.0, 0.0, (((W * 0.00390625) * rcp((P.sum * 0.00390625))) * v[...
       {
         const float f2 = v_ptr[b * v_stride0 + g * v_stride1];
         bool ok[2];
         float f[2];
         #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          ok[half] = (P_sum[half] * 0.0625f) == 0.0f;
-          f[half] = __frcp_rn(P_sum[half] * 0.0625f);
+          ok[half] = (P_sum[half] * 0.00390625f) == 0.0f;
+          f[half] = __frcp_rn(P_sum[half] * 0.00390625f);
         }
         #pragma unroll
         for (int at = 0; at < 64; ++at) {
           const int half = at / 2 % 2;
-          W[at] = ok[half] ? 0.0f : (((W[at] * 0.0625f) * f[half]) * f2);
+          W[at] = ok[half] ? 0.0f : (((W[at] * 0.00390625f) * f[half]) * f2);
         }
       }
       if (thread == 0) {
