@@ -52,8 +52,8 @@ def one_kernel(made: Kernel, binary: Compiled, alone: bool) -> None:
 
 
 def products(made: Kernel, sass: str, alone: bool) -> None:
-    """Each product takes so many instructions as its k asks for, twice as many if its n is too wide for the registers at launch,
-    and one fence. In one of several kernels (a short loop) the
+    """Each product takes so many instructions as its k asks for, twice as many if its n is too wide for the registers at
+    launch, and one fence. In one of several kernels (a short loop) the
     compiler may join copies that end alike."""
     steps = [s for r in made.roles for s in walk(r.steps)]
     issued = [s for s in steps if isinstance(s, Wgmma)]

@@ -86,7 +86,9 @@ def _exponents(x: torch.Tensor) -> torch.Tensor:
 
 
 def _unit(exponents: torch.Tensor) -> torch.Tensor:
-    return torch.ldexp(torch.ones(exponents.shape, dtype=torch.float64, device=exponents.device), exponents.clamp(min=NO_EXPONENT) - SHORT_BITS)
+    return torch.ldexp(
+        torch.ones(exponents.shape, dtype=torch.float64, device=exponents.device), exponents.clamp(min=NO_EXPONENT) - SHORT_BITS
+    )
 
 
 class Guarded:

@@ -130,7 +130,9 @@ REFUSED = {
     "listed": ("stream j descending listed", "WG0405", "listed"),
     "never made": ("turn { for j { } }", "WG0417", "`Vt` is never made"),
     "joined": ("grid persistent joined over (b, g, r, i)", "WG0405", "joined"),
-    "before its fill": ("load { fill Qs for j { fill Ks[j+1] } }\n  turn { for j { pack Vt[j] fill Vs[j] } }", "WG0417", "comes first"),
+    "before its fill": (
+        "load { fill Qs for j { fill Ks[j+1] } }\n  turn { for j { pack Vt[j] fill Vs[j] } }", "WG0417", "comes first",
+    ),
     "filled": ("load { fill Qs for j { fill Ks[j+1] fill Vs[j] fill Vt[j] } }", "WG0417", "`pack Vt[j]` makes it"),
 }  # fmt: skip
 

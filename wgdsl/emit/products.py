@@ -70,9 +70,7 @@ def _operand(ctx: RoleContext, operand: SmemOperand, steps: int, ahead: int = 0)
 
 
 def _layout(buffer: Buffer, major: str) -> MatrixLayout:
-    return matrix_layout(
-        major=major, swizzle=buffer.swizzle, rows=buffer.rows, cols=buffer.cols, nbytes=buffer.dtype.nbytes
-    )
+    return matrix_layout(major=major, swizzle=buffer.swizzle, rows=buffer.rows, cols=buffer.cols, nbytes=buffer.dtype.nbytes)
 
 
 def _base(ctx: RoleContext, operand: SmemOperand, layout: MatrixLayout) -> str:

@@ -42,9 +42,9 @@ def multiplied(
 
 
 def _short_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a @ b as the matrix engine adds up products of 8 bits: of each step's products and of the sum so far it cuts off what lies
-    more bits below the largest exponent among them than it has, and of their sum what its own exponent leaves no bits for. The
-    exponent of a product is the sum of its factors' ones."""
+    """a @ b as the matrix engine adds up products of 8 bits, bit by bit as measured: of each step's products and of the sum so
+    far it cuts off what lies too many bits below the largest exponent among them, and of their sum what lies as many below its
+    own. The exponent of a product is the sum of its factors' ones."""
     total = np.zeros((*a.shape[:-1], b.shape[-1]))
     a_exponent, b_exponent = _exponents(a), _exponents(b)
     for start in range(0, a.shape[-1], SHORT_STEP):
