@@ -19,6 +19,7 @@ class Case:
 
 HEADS = (("D", 64), ("E", 64), ("R", 96))
 WIDE = (("D", 64), ("E", 128))
+PLAIN = (("option values in {turned, plain}", "option values in {plain, turned}"),)
 MASK = "where not causal or j <= i + N - M"
 LOAD = "role load : 1 warpgroup, registers 24"
 MATH = "role math : 2 warpgroups, registers 240, split"
@@ -311,11 +312,18 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
     "by transpose": {
         "what is no home": (Case("turning", "smem Vt = V by transpose ring 2"),),
         "a tile that no step makes, or that a step fills": (
-            Case("turning", "turn { for j { } }"),
-            Case("turning", "load { fill Qs  for j { fill Ks[j+1]  fill Vs[j]  fill Vt[j] } }"),
+            Case("turning_apart", "turn { for j { } }"),
+            Case("turning_apart", "load { fill Qs  for j { fill Ks[j+1]  fill Vs[j]  fill Vt[j] } }"),
         ),
-        "a role with other steps, or of several warpgroups": (
-            Case("turning", "load { fill Qs  for j { fill Ks[j+1] } }\n  turn { for j { fill Vs[j]  pack Vt[j] } }"),
+        "a role with steps other than fills, or of several warpgroups": (
+            Case("turning_apart", "turn { for j { pack Vt[j]  rescale W } }"),
+            Case("turning_apart", "role turn : 2 warpgroups, registers 40\n  role math : 1 warpgroup, registers 136"),
+        ),
+        "one that also fills, where it would give out the items of a dynamic grid": (
+            Case("turning", "grid persistent dynamic over (b, g, r, i)"),
+        ),
+        "a slot that is filled again before it is read": (
+            Case("turning", "load { fill Qs  for j { fill Ks[j+1]  fill Vs[j+1]  pack Vt[j] } }", edits=PLAIN),
         ),
         "a grid whose items are joined": (Case("turning", "grid persistent joined over (b, g, r, i)"),),
         "a listed stream": (Case("turning", "stream j descending listed"),),

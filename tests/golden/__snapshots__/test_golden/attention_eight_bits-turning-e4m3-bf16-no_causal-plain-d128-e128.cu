@@ -130,11 +130,6 @@ __device__ __forceinline__ float exp2(float a) {
 __device__ __forceinline__ float choose(bool which, float a, float b) {
   return which ? a : b;
 }
-__device__ __forceinline__ float log2_approx(float a) {
-  float r;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
 __device__ __forceinline__ unsigned short pack_e4m3(float a, float b) {
   unsigned short r;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(b), "f"(a));
@@ -430,12 +425,9 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
     float W[64];
     float P_max[2];
     float P_max_ref[2];
-    float P_max_room[2];
-    float P_max_off[2];
     float P_sum[2];
     unsigned P_frag[12];
     float P_max_new[2];
-    bool P_max_grown;  // one for the warp
     float P_max_corr[2];
     float (&P)[48] = S;
     const int i_blocks2 = (M + 191) / 192;
@@ -511,13 +503,6 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P.max.off = select(abs((P.max.ref * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
-        {
-          const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 8.0f) : -8.0f;
-        }
 #line 95 "schedules/hopper/attention_eight_bits.wg"
         // compute P[j+1]
         // S = select(N - j - 1 >= 0, S, -inf)
@@ -570,11 +555,6 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           for (int half = 0; half < 2; ++half)
             P_sum[half] = acc[half];
         }
-        // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-0.5f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
 #line 96 "schedules/hopper/attention_eight_bits.wg"
         // pack P[j+1]
         #pragma unroll
@@ -583,7 +563,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
               P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
               P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
 #line 97 "schedules/hopper/attention_eight_bits.wg"
-        // rescale W when grown by 0.5
+        // rescale W
         ptx::fresh(W);
         #pragma unroll 1
         for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
@@ -624,7 +604,7 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           }
 #line 93 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
-          // P.max.new = max(P.max, S over j) of this lane
+          // P.max.new = max(P.max, S over j)
           {
             float acc[2];
             #pragma unroll
@@ -637,59 +617,19 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = acc[half];
+              P_max_new[half] = ptx::quad_max(acc[half]);
           }
-          // P.max.grown = ((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) < P.ma...
+          // P.max.corr = exp2(((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
           {
             const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-            bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
-            P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
           }
-          if (P_max_grown) {
-            // P.max.new = max over the lanes of a row
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(P_max_new[half]);
-            // P.max.corr = exp2(((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
-            {
-              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-            }
-            // P.sum = (P.sum * P.max.corr)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_sum[half] = P_sum[half] * P_max_corr[half];
-            // P.max.off = select(abs((P.max.new * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
-            {
-              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_off[half] = (fabsf(P_max_new[half] * f) <= 1024.0f) ? ((P_max_new[half] * f) - 8.0f) : -8.0f;
-            }
-            // P.max = P.max.new
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max[half] = P_max_new[half];
-            // S = (S - select(P.max.off == -8.0, P.max, 0.0))
-            {
-              float less[2];
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                less[half] = (P_max_off[half] == -8.0f) ? P_max[half] : 0.0f;
-              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
-                #pragma unroll
-                for (int at = 0; at < 48; ++at) {
-                  const int half = at / 2 % 2;
-                  S[at] -= less[half];
-                }
-              }
-            }
-          }
+          // P.max = P.max.new
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max[half] = P_max_new[half];
 #line 94 "schedules/hopper/attention_eight_bits.wg"
           // await W[j]
           ptx::wgmma_wait<0>();
@@ -701,21 +641,34 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
           }
 #line 95 "schedules/hopper/attention_eight_bits.wg"
           // compute P[j+1]
-          // P = exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) - P.max.off))
+          // P = exp2((((S - P.max) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) + 8.0))
           {
             const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+            float offset[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              offset[half] = P_max[half] * f;
+            // the rounding of a large offset would swamp the difference: then subtract first
+            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+              #pragma unroll
+              for (int at = 0; at < 48; ++at) {
+                const int half = at / 2 % 2;
+                P[at] -= P_max[half];
+              }
+              offset[0] = offset[1] = 0.0f;
+            }
             #pragma unroll
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
-              P[at] = ptx::exp2((S[at] * f) - P_max_off[half]);
+              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]) + 8.0f);
             }
           }
-          // P.sum = sum(P.sum, P over j) of this lane
+          // P.sum = sum((P.sum * P.max.corr), P over j) of this lane
           {
             float acc[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              acc[half] = P_sum[half];
+              acc[half] = P_sum[half] * P_max_corr[half];
             #pragma unroll
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
@@ -725,13 +678,6 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
             for (int half = 0; half < 2; ++half)
               P_sum[half] = acc[half];
           }
-          if (P_max_grown) {
-            // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f))
-                  ? ptx::infinity() : fmaxf(-0.5f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
-          }
 #line 96 "schedules/hopper/attention_eight_bits.wg"
           // pack P[j+1]
           #pragma unroll
@@ -740,14 +686,12 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
                 P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
                 P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
 #line 97 "schedules/hopper/attention_eight_bits.wg"
-          // rescale W when grown by 0.5
-          if (P_max_grown) {
-            // W = (W * P.max.corr)
-            #pragma unroll
-            for (int at = 0; at < 64; ++at) {
-              const int half = at / 2 % 2;
-              W[at] = W[at] * P_max_corr[half];
-            }
+          // rescale W
+          // W = (W * P.max.corr)
+          #pragma unroll
+          for (int at = 0; at < 64; ++at) {
+            const int half = at / 2 % 2;
+            W[at] = W[at] * P_max_corr[half];
           }
         }
 #line 91 "schedules/hopper/attention_eight_bits.wg"
@@ -781,21 +725,13 @@ attention_eight_bits_turning(const __grid_constant__ TMap Qs_map, const __grid_c
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max[half] = -ptx::infinity();
-        // P.max.room = 0.0
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_room[half] = 0.0f;
-        // P.max.off = -8.0
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_off[half] = -8.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_sum[half] = 0.0f;
       }
 #line 97 "schedules/hopper/attention_eight_bits.wg"
-      // rescale W when grown by 0.5
+      // rescale W
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
 #line 99 "schedules/hopper/attention_eight_bits.wg"

@@ -130,11 +130,6 @@ __device__ __forceinline__ float exp2(float a) {
 __device__ __forceinline__ float choose(bool which, float a, float b) {
   return which ? a : b;
 }
-__device__ __forceinline__ float log2_approx(float a) {
-  float r;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
 __device__ __forceinline__ unsigned short pack_e4m3(float a, float b) {
   unsigned short r;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(b), "f"(a));
@@ -402,12 +397,9 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
     float W[128];
     float P_max[2];
     float P_max_ref[2];
-    float P_max_room[2];
-    float P_max_off[2];
     float P_sum[2];
     unsigned P_frag[12];
     float P_max_new[2];
-    bool P_max_grown;  // one for the warp
     float P_max_corr[2];
     float (&P)[48] = S;
     const int i_blocks2 = (M + 127) >> 7;
@@ -425,11 +417,11 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
       // schedule turning_wide extends turning_apart
       const int j_hi = (N + 95) / 96;
       const int j_n = max(j_hi, 0);
-#line 145 "schedules/hopper/attention_eight_bits.wg"
+#line 195 "schedules/hopper/attention_eight_bits.wg"
       // await Qs
       ptx::mbarrier_wait(Qs_full + 8 * wg, Qs_phase);
       if (j_n > 0) {
-#line 147 "schedules/hopper/attention_eight_bits.wg"
+#line 197 "schedules/hopper/attention_eight_bits.wg"
         // issue S[j+1] = wgmma(Qs, Ks[j+1])
         ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
         ptx::wgmma_fence();
@@ -443,7 +435,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
           ptx::wgmma_m64n96k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
         }
         ptx::wgmma_commit();
-#line 149 "schedules/hopper/attention_eight_bits.wg"
+#line 199 "schedules/hopper/attention_eight_bits.wg"
         // await S[j+1]
         ptx::wgmma_wait<0>();
         ptx::ready(S);
@@ -452,7 +444,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
           Ks_stage = 0;
           Ks_phase ^= 1;
         }
-#line 150 "schedules/hopper/attention_eight_bits.wg"
+#line 200 "schedules/hopper/attention_eight_bits.wg"
         // compute P.max[j+1]
         // S = select(N - j - 1 >= 0, S, -inf)
         {
@@ -483,14 +475,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max_ref[half] = (P_max[half] == -ptx::infinity()) ? 0.0f : P_max[half];
-        // P.max.off = select(abs((P.max.ref * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
-        {
-          const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-          #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            P_max_off[half] = (fabsf(P_max_ref[half] * f) <= 1024.0f) ? ((P_max_ref[half] * f) - 8.0f) : -8.0f;
-        }
-#line 151 "schedules/hopper/attention_eight_bits.wg"
+#line 201 "schedules/hopper/attention_eight_bits.wg"
         // compute P[j+1]
         // S = select(N - j - 1 >= 0, S, -inf)
         {
@@ -542,24 +527,19 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
           for (int half = 0; half < 2; ++half)
             P_sum[half] = acc[half];
         }
-        // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f)) ? ptx::infinity() : fmaxf(-0.5f,
-              fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
-#line 153 "schedules/hopper/attention_eight_bits.wg"
+#line 203 "schedules/hopper/attention_eight_bits.wg"
         // pack P[j+1]
         #pragma unroll
         for (int at = 0; at < 12; ++at)
           P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
               P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
               P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 154 "schedules/hopper/attention_eight_bits.wg"
-        // rescale W when grown by 0.5
+#line 204 "schedules/hopper/attention_eight_bits.wg"
+        // rescale W
         ptx::fresh(W);
         #pragma unroll 1
         for (int j_pos = 0; j_pos < j_n - 1; ++j_pos) {
-#line 147 "schedules/hopper/attention_eight_bits.wg"
+#line 197 "schedules/hopper/attention_eight_bits.wg"
           // issue S[j+1] = wgmma(Qs, Ks[j+1])
           ptx::mbarrier_wait(Ks_full + 8 * Ks_stage, Ks_phase);
           ptx::wgmma_fence();
@@ -573,7 +553,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
             ptx::wgmma_m64n96k32_e4m3_ss(S, a_matrix, b_matrix, k != 0);
           }
           ptx::wgmma_commit();
-#line 148 "schedules/hopper/attention_eight_bits.wg"
+#line 198 "schedules/hopper/attention_eight_bits.wg"
           // issue W += wgmma(Pr[j], Vt[j])
           ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
           ptx::wgmma_fence();
@@ -588,7 +568,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
                 P_frag[4 * k + 3], b_matrix2, k != 0 || j_pos > 0);
           }
           ptx::wgmma_commit();
-#line 149 "schedules/hopper/attention_eight_bits.wg"
+#line 199 "schedules/hopper/attention_eight_bits.wg"
           // await S[j+1]
           ptx::wgmma_wait<1>();
           ptx::ready(S);
@@ -597,9 +577,9 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
             Ks_stage = 0;
             Ks_phase ^= 1;
           }
-#line 150 "schedules/hopper/attention_eight_bits.wg"
+#line 200 "schedules/hopper/attention_eight_bits.wg"
           // compute P.max[j+1]
-          // P.max.new = max(P.max, S over j) of this lane
+          // P.max.new = max(P.max, S over j)
           {
             float acc[2];
             #pragma unroll
@@ -612,76 +592,49 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
             }
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              P_max_new[half] = acc[half];
+              P_max_new[half] = ptx::quad_max(acc[half]);
           }
-          // P.max.grown = ((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) < P.ma...
+          // P.max.corr = exp2(((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
           {
             const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-            bool holds[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              holds[half] = ((P_max[half] - P_max_new[half]) * f) < P_max_room[half];
-            P_max_grown = __any_sync(~0u, holds[0] || holds[1]);
+              P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
           }
-          if (P_max_grown) {
-            // P.max.new = max over the lanes of a row
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_new[half] = ptx::quad_max(P_max_new[half]);
-            // P.max.corr = exp2(((P.max - P.max.new) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)))
-            {
-              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_corr[half] = ptx::exp2((P_max[half] - P_max_new[half]) * f);
-            }
-            // P.sum = (P.sum * P.max.corr)
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_sum[half] = P_sum[half] * P_max_corr[half];
-            // P.max.off = select(abs((P.max.new * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634))) <= 102...
-            {
-              const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                P_max_off[half] = (fabsf(P_max_new[half] * f) <= 1024.0f) ? ((P_max_new[half] * f) - 8.0f) : -8.0f;
-            }
-            // P.max = P.max.new
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max[half] = P_max_new[half];
-            // S = (S - select(P.max.off == -8.0, P.max, 0.0))
-            {
-              float less[2];
-              #pragma unroll
-              for (int half = 0; half < 2; ++half)
-                less[half] = (P_max_off[half] == -8.0f) ? P_max[half] : 0.0f;
-              if (__any_sync(~0u, less[0] != 0.0f || less[1] != 0.0f)) {
-                #pragma unroll
-                for (int at = 0; at < 48; ++at) {
-                  const int half = at / 2 % 2;
-                  S[at] -= less[half];
-                }
-              }
-            }
-          }
-#line 151 "schedules/hopper/attention_eight_bits.wg"
+          // P.max = P.max.new
+          #pragma unroll
+          for (int half = 0; half < 2; ++half)
+            P_max[half] = P_max_new[half];
+#line 201 "schedules/hopper/attention_eight_bits.wg"
           // compute P[j+1]
-          // P = exp2(((S * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) - P.max.off))
+          // P = exp2((((S - P.max) * (((q[b, g] * scale) * k[b, g]) * 1.4426950408889634)) + 8.0))
           {
             const float f = ((q_ptr[b * q_stride0 + g * q_stride1] * scale) * k_ptr[b * k_stride0 + g * k_stride1]) * 1.442695f;
+            float offset[2];
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+              offset[half] = P_max[half] * f;
+            // the rounding of a large offset would swamp the difference: then subtract first
+            if (__any_sync(~0u, !(fmaxf(fabsf(offset[0]), fabsf(offset[1])) <= 1024.0f))) {
+              #pragma unroll
+              for (int at = 0; at < 48; ++at) {
+                const int half = at / 2 % 2;
+                P[at] -= P_max[half];
+              }
+              offset[0] = offset[1] = 0.0f;
+            }
             #pragma unroll
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
-              P[at] = ptx::exp2((S[at] * f) - P_max_off[half]);
+              P[at] = ptx::exp2(fmaf(P[at], f, -offset[half]) + 8.0f);
             }
           }
-          // P.sum = sum(P.sum, P over j) of this lane
+          // P.sum = sum((P.sum * P.max.corr), P over j) of this lane
           {
             float acc[2];
             #pragma unroll
             for (int half = 0; half < 2; ++half)
-              acc[half] = P_sum[half];
+              acc[half] = P_sum[half] * P_max_corr[half];
             #pragma unroll
             for (int at = 0; at < 48; ++at) {
               const int half = at / 2 % 2;
@@ -691,14 +644,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
             for (int half = 0; half < 2; ++half)
               P_sum[half] = acc[half];
           }
-          if (P_max_grown) {
-            // P.max.room = how far below P.sum, by up to 2^0.5, one summand stays
-            #pragma unroll
-            for (int half = 0; half < 2; ++half)
-              P_max_room[half] = ((P_max_off[half] == -8.0f) && (P_max[half] != 0.0f))
-                  ? ptx::infinity() : fmaxf(-0.5f, fminf(0.0f, -ptx::log2_approx(P_sum[half] * 0.001953125f)));
-          }
-#line 152 "schedules/hopper/attention_eight_bits.wg"
+#line 202 "schedules/hopper/attention_eight_bits.wg"
           // await W[j]
           ptx::wgmma_wait<0>();
           ptx::ready(W);
@@ -707,25 +653,23 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
             Vt_stage = 0;
             Vt_phase ^= 1;
           }
-#line 153 "schedules/hopper/attention_eight_bits.wg"
+#line 203 "schedules/hopper/attention_eight_bits.wg"
           // pack P[j+1]
           #pragma unroll
           for (int at = 0; at < 12; ++at)
             P_frag[at] = ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2],
                 P[at / 2 * 8 + at % 2 * 2 + 1]) | (unsigned)ptx::pack_e4m3(P[at / 2 * 8 + at % 2 * 2 + 4],
                 P[at / 2 * 8 + at % 2 * 2 + 4 + 1]) << 16;
-#line 154 "schedules/hopper/attention_eight_bits.wg"
-          // rescale W when grown by 0.5
-          if (P_max_grown) {
-            // W = (W * P.max.corr)
-            #pragma unroll
-            for (int at = 0; at < 128; ++at) {
-              const int half = at / 2 % 2;
-              W[at] = W[at] * P_max_corr[half];
-            }
+#line 204 "schedules/hopper/attention_eight_bits.wg"
+          // rescale W
+          // W = (W * P.max.corr)
+          #pragma unroll
+          for (int at = 0; at < 128; ++at) {
+            const int half = at / 2 % 2;
+            W[at] = W[at] * P_max_corr[half];
           }
         }
-#line 148 "schedules/hopper/attention_eight_bits.wg"
+#line 198 "schedules/hopper/attention_eight_bits.wg"
         // issue W += wgmma(Pr[j], Vt[j])
         ptx::mbarrier_wait(Vt_full + 8 * Vt_stage, Vt_phase);
         ptx::wgmma_fence();
@@ -740,7 +684,7 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
               P_frag[4 * k + 3], b_matrix2, k != 0 || j_n >= 2);
         }
         ptx::wgmma_commit();
-#line 152 "schedules/hopper/attention_eight_bits.wg"
+#line 202 "schedules/hopper/attention_eight_bits.wg"
         // await W[j]
         ptx::wgmma_wait<0>();
         ptx::ready(W);
@@ -759,24 +703,16 @@ attention_eight_bits_turning_wide(const __grid_constant__ TMap Qs_map, const __g
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_max[half] = -ptx::infinity();
-        // P.max.room = 0.0
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_room[half] = 0.0f;
-        // P.max.off = -8.0
-        #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          P_max_off[half] = -8.0f;
         // P.sum = 0.0
         #pragma unroll
         for (int half = 0; half < 2; ++half)
           P_sum[half] = 0.0f;
       }
-#line 154 "schedules/hopper/attention_eight_bits.wg"
-      // rescale W when grown by 0.5
+#line 204 "schedules/hopper/attention_eight_bits.wg"
+      // rescale W
       if (lane == 0) ptx::mbarrier_arrive(Qs_empty + 8 * wg);
       Qs_phase ^= 1;
-#line 156 "schedules/hopper/attention_eight_bits.wg"
+#line 206 "schedules/hopper/attention_eight_bits.wg"
       // finish O, L via Os
       // whole rows
       // P.sum = sum over the lanes of a row

@@ -277,7 +277,7 @@ attention_eight_bits_turning_wide_longest(const __grid_constant__ TMap Qs_map,
       int item = blockIdx.x;
       #pragma unroll 1
       while (true) {
-#line 195 "schedules/hopper/attention_eight_bits.wg"
+#line 210 "schedules/hopper/attention_eight_bits.wg"
         // schedule turning_wide_longest extends turning_longest
         ptx::mbarrier_wait(work_empty + 8 * work_stage, work_phase ^ 1);
         ptx::store_shared_int(work + work_stage * 128, item < total ? item : -1);
@@ -366,7 +366,7 @@ attention_eight_bits_turning_wide_longest(const __grid_constant__ TMap Qs_map,
           ptx::tma_load_5d(Qs + 16384, Qs_map, 0, i_lo + 64, 0, g * R + r, b, Qs_full + 8);
           Qs_phase ^= 1;
         }
-#line 195 "schedules/hopper/attention_eight_bits.wg"
+#line 210 "schedules/hopper/attention_eight_bits.wg"
         // schedule turning_wide_longest extends turning_longest
         item = atomicAdd(&work_next_counters[work_next][0], 1) + gridDim.x;
       }
@@ -379,7 +379,7 @@ attention_eight_bits_turning_wide_longest(const __grid_constant__ TMap Qs_map,
   }
   else if (warpgroup < 2) {
     // role turn
-#line 197 "schedules/hopper/attention_eight_bits.wg"
+#line 212 "schedules/hopper/attention_eight_bits.wg"
     // role turn : 1 warpgroup, registers 64
     ptx::setmaxnreg_dec<64>();
     const int lane = threadIdx.x & 31;
@@ -390,7 +390,7 @@ attention_eight_bits_turning_wide_longest(const __grid_constant__ TMap Qs_map,
     const int i_blocks = (M + 127) >> 7;
     #pragma unroll 1
     while (true) {
-#line 195 "schedules/hopper/attention_eight_bits.wg"
+#line 210 "schedules/hopper/attention_eight_bits.wg"
       // schedule turning_wide_longest extends turning_longest
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
@@ -474,7 +474,7 @@ attention_eight_bits_turning_wide_longest(const __grid_constant__ TMap Qs_map,
   }
   else {
     // role math
-#line 198 "schedules/hopper/attention_eight_bits.wg"
+#line 213 "schedules/hopper/attention_eight_bits.wg"
     // role math : 2 warpgroups, registers 208, split i
     ptx::setmaxnreg_inc<208>();
     const int wg = warpgroup - 2;
@@ -504,7 +504,7 @@ attention_eight_bits_turning_wide_longest(const __grid_constant__ TMap Qs_map,
     const int i_blocks2 = (M + 127) >> 7;
     #pragma unroll 1
     while (true) {
-#line 195 "schedules/hopper/attention_eight_bits.wg"
+#line 210 "schedules/hopper/attention_eight_bits.wg"
       // schedule turning_wide_longest extends turning_longest
       ptx::mbarrier_wait(work_full + 8 * work_stage, work_phase);
       const int item = __shfl_sync(~0u, ptx::load_shared_int(work + work_stage * 128), 0);
