@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.shipped import KERNELS, field_ids
+import wgdsl
+from tests.shipped import KERNELS, ROOT, field_ids
 
 torch = pytest.importorskip("torch")
 from tests.gpu.support import ACTIVATIONS, DTYPES, Guarded, Tally, randn, saturated, short_sums  # noqa: E402
@@ -83,6 +84,17 @@ def test_scaled(record, shipped):
         tally.add((m, n, k), got, exact, saturated(act(short_sums(a, b) * scales), result))
     record(kernel.cuda, shipped.name, tally.largest, runs=2 * RUNS)
     assert not tally.wrong, f"{len(tally.wrong)} wrong\n" + "\n".join(tally.wrong[:10])
+
+
+@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
+@pytest.mark.parametrize("k", [32, 64, 256])
+def test_sums_of_8_bits_bit_by_bit(dtype, k):
+    """With scales of 1 and f32 results a kernel shows what the matrix engine makes of its operands."""
+    path = ROOT / "examples" / "gemm_scaled" / "gemm_scaled.wg"
+    kernel = wgdsl.compile(path, schedule="scaled_128", types={"T": dtype, "U": "f32"})
+    a, b = (randn(rows, k, dtype=dtype, seed=k + rows) for rows in (96, 128))
+    got = kernel(A=a, B=b, a=torch.ones(96, device="cuda"), b=torch.ones(128, device="cuda"))
+    assert torch.equal(got.double(), short_sums(a, b))
 
 
 @pytest.mark.parametrize("shipped", SOFTMAX, ids=field_ids(SOFTMAX))
