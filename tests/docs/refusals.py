@@ -20,6 +20,20 @@ class Case:
 HEADS = (("D", 64), ("E", 64), ("R", 96))
 WIDE = (("D", 64), ("E", 128))
 PLAIN = (("option values in {turned, plain}", "option values in {plain, turned}"),)
+EARLY_RESCALE = """math {
+    await Qs
+    for j {
+      issue S[j+1] = wgmma(Qs, Ks[j+1])
+      rescale W when grown by 4
+      issue W += wgmma(Pr[j], Vs[j])
+      await S[j+1]
+      compute P.max[j+1]
+      await W[j]
+      compute P[j+1]
+      pack P[j+1]
+    }
+    finish O, L via Os
+  }"""
 MASK = "where not causal or j <= i + N - M"
 LOAD = "role load : 1 warpgroup, registers 24"
 MATH = "role math : 2 warpgroups, registers 240, split"
@@ -266,6 +280,9 @@ REFUSALS: dict[str, dict[str, tuple[Case, ...]]] = {
         ),
         "two `rescale` that disagree about one maximum": (
             Case("simple", attention(rescale="rescale O when grown by 8  rescale O when grown by 4")),
+        ),
+        "one with `grown by` in front of its iteration's `compute`, whose first tile tells it nothing": (
+            Case("eight_128", EARLY_RESCALE),
         ),
     },
     "approximate": {

@@ -157,6 +157,28 @@ def test_a_result_of_several_instructions():
     assert layout.across(128, 2) == 2 * 64 * 128 and layout.across(104, 2) is None
 
 
+@pytest.mark.parametrize(("layout", "fits"), [("nk", True), ("kn", False)])
+def test_a_result_that_is_too_wide_for_so_many_threads(layout, fits):
+    """208 columns in two parts begin 208 bytes apart where they lie side by side, and a panel has 32."""
+    text = """wg 1
+schedule s extends pipelined {
+  tile i 192, n 208, k 64
+  role math : 3 warpgroups, registers 160, split i
+  smem As = A[i, k] by tma ring 2
+  smem Bs = B[n, k] by tma ring 2
+}
+"""
+    path, given = ROOT / "examples" / "gemm" / "gemm.wg", {"types": {"T": "bf16"}, "options": {"layout": layout}}
+    if fits:
+        assert "wgmma_m64n104k16_bf16_ss(ptx::part<52>(Acc, 52)" in compile(path, schedule=text, build=False, **given).cuda
+        return
+    with pytest.raises(wgdsl.WgError) as e:
+        compile(path, schedule=text, build=False, **given)
+    (problem,) = e.value.problems
+    assert problem.code == "WG0415" and "512 threads begins with 128 registers" in str(e.value)
+    assert "`tile n 192`" in str(e.value)
+
+
 def test_values_that_lie_along_the_keys_already():
     """Transposed they wouldn't."""
     with pytest.raises(wgdsl.WgError) as e:

@@ -28,7 +28,7 @@ from .named import display
 from .numbers import hoisted
 from .order import make_order
 from .place import BULK, Placement, place
-from .plan import Plan, RolePlan, fills, make_plan
+from .plan import Plan, RolePlan, fills_and_transposes, make_plan
 from .reads import bound
 from .sync import RoleSync
 
@@ -103,7 +103,7 @@ def _domain(streamed: Streamed) -> Expr:
 def _sync(plan: Plan, placement: Placement, trip: Trip, role: RolePlan, ids: Ids) -> RoleSync:
     if BULK not in plan.target.copies:
         return CopySync(plan, placement, trip, role, ids)
-    return (LoadSync if fills(role.steps) else MathSync)(plan, placement, trip, role, ids)
+    return (LoadSync if fills_and_transposes(role.steps) else MathSync)(plan, placement, trip, role, ids)
 
 
 # The kernel.

@@ -765,7 +765,7 @@ def only_fills(steps: tuple[ast.Step, ...]) -> bool:
     return bool(kinds) and all(kinds)
 
 
-def fills(steps: tuple[ast.Step, ...]) -> bool:
+def fills_and_transposes(steps: tuple[ast.Step, ...]) -> bool:
     """Whether a role fills, and computes nothing: what it may do beside it is to transpose what it has filled."""
     kinds = [isinstance(s, ast.FillStep | ast.PackStep) for s in steps_of(steps) if not hasattr(s, "body")]
     return all(kinds) and any(isinstance(s, ast.FillStep) for s in steps_of(steps))
